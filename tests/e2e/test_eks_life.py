@@ -128,7 +128,7 @@ def api(served: Served, cluster: dict[str, Any]) -> Iterator[KubernetesApi]:
 
 
 def nodes(api: KubernetesApi, group: str) -> list[Any]:
-    return list(api.list("v1", "Node", labels=f"eks.amazonaws.com/nodegroup={group}"))
+    return list(api.list("v1", "Node", labels=f"eks.amazonaws.com/nodegroup=on-eks-{group}"))
 
 
 def claims(served: Served, cluster: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -240,7 +240,7 @@ def test_nodes_of_a_capacity_block_wait_for_its_begin(
     assert ec2.describe_instances(Filters=filters)["Reservations"] == []
     groups = scaling.describe_auto_scaling_groups()["AutoScalingGroups"]
     (size,) = (
-        group["DesiredCapacity"] for group in groups if group["AutoScalingGroupName"].startswith("eks-reserved-")
+        group["DesiredCapacity"] for group in groups if group["AutoScalingGroupName"].startswith("eks-on-eks-reserved-")
     )
     assert (size, nodes(api, "reserved")) == (0, [])
     api.delete("v1", "Pod", "reserved", "default")

@@ -52,7 +52,7 @@ class NodeGroups:
         **fields: Any,
     ) -> str:
         """Make a node group, and give the name of its auto scaling group."""
-        name = {"clusterName": self.name, "nodegroupName": node_group_name(pool, generation)}
+        name = {"clusterName": self.name, "nodegroupName": node_group_name(self.cluster, pool, generation)}
         usual = {"instanceTypes": [instance_type], "subnets": list(self.subnets.values())}
         limits = {"minSize": least, "maxSize": most, "desiredSize": max(size, least)}
         self.eks.create_nodegroup(**name, nodeRole=self.node_role, scalingConfig=limits, **{**usual, **fields})
@@ -72,7 +72,7 @@ class NodeGroups:
         self.ec2.create_launch_template(LaunchTemplateName=f"lt-{pool}", LaunchTemplateData=template)
         with_template = {"name": f"lt-{pool}", "version": "$Latest"}
         zone = self.zones[0]
-        name = {"clusterName": self.name, "nodegroupName": node_group_name(pool)}
+        name = {"clusterName": self.name, "nodegroupName": node_group_name(self.cluster, pool)}
         self.eks.create_nodegroup(
             **name,
             nodeRole=self.node_role,

@@ -153,6 +153,9 @@ class Cluster(VersionedRecord):
     cloud_prefix: str = ""
     """How the cluster's name in its cloud begins, so that rights can be given by it. Empty: a cluster of an earlier
     release, whose name there begins with its own."""
+    group_prefix: str = ""
+    """How the names of the vendor's node groups begin. Empty: a cluster of an earlier release, whose groups are called
+    by their own names alone."""
     expires_at: str | None = None
     """When its deletion begins by itself; None for never."""
     kubeconfig_secret: dict[str, str] = field(default_factory=dict)

@@ -91,7 +91,7 @@ class TakesFromGroups(Protocol):
     """A source whose machines come out of groups that its vendor fills. Then it is told the ``holds``."""
 
     def group(self, provider: NodeProvider, claim: NodeClaim) -> str:
-        """The name of the group, unique among the vendor's groups of the claim's cluster. Makes no call."""
+        """The group by the name that is unique among those of the claim's cluster. Makes no call."""
         ...
 
 

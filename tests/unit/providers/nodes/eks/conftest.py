@@ -152,7 +152,7 @@ def account_with_eks() -> Iterator[Yard]:
     """A tenant's account with a cluster on EKS that has no node group yet."""
     cluster = Cluster(
         CLUSTER, "c", "d", "k8s", "aws", 1, client_id("acme", CLUSTER, "c"), "ready", {"region_name": "us-east-1"},
-        MOMENT, MOMENT, operation_id="op_0", driver="eks", cloud_prefix="vantage",
+        MOMENT, MOMENT, operation_id="op_0", driver="eks", cloud_prefix="vantage", group_prefix="demo",
     )  # fmt: skip
     full: set[str] = set()
     clock = FixedClock()

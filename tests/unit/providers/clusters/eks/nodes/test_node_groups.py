@@ -185,14 +185,14 @@ def test_another_type_makes_a_group_beside_and_the_former_goes_when_it_is_empty(
         eks.later(outcome.wait_seconds)
     assert not outcome.done
     assert "workers still has nodes" in outcome.message
-    assert groups(eks) == {"system", "workers", second.name}
-    assert group(eks, second.name)["instanceTypes"] == ["m6i.2xlarge"]
+    assert groups(eks) == {"system", "workers", second.name(eks.cluster)}
+    assert group(eks, second.name(eks.cluster))["instanceTypes"] == ["m6i.2xlarge"]
     assert group(eks, "workers")["scalingConfig"]["minSize"] == 0
     eks.tenant().client("autoscaling").set_desired_capacity(
         AutoScalingGroupName=group(eks, "workers")["resources"]["autoScalingGroups"][0]["name"], DesiredCapacity=0
     )
     eks.ensure("node_groups")
-    assert groups(eks) == {"system", second.name}
+    assert groups(eks) == {"system", second.name(eks.cluster)}
     assert eks.ledger.find("node_group", "workers") is None
     assert eks.ledger.find("node_group", "workers/2") is not None
 

@@ -113,6 +113,7 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
         document=new_cluster.document,
         pools_follow=bool(cloud_kinds.followed_groups(driver)),
         cloud_prefix=services.settings.name_prefix,
+        group_prefix=name,
         created_at=times.to_text(now),
         updated_at=times.to_text(now),
         lease_expires_at=times.to_text(now + timedelta(seconds=services.settings.lease_seconds)),

@@ -14,7 +14,6 @@ from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws import console, regions
 from stockyard.providers.clouds.aws.catalog.type_labels import ZONE_ID
-from stockyard.providers.clouds.aws.resources.child_names import node_group_name
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
 from stockyard.providers.nodes.eks import capacity_blocks, catalogue, machine, topology
 from stockyard.providers.nodes.eks.configuration import EksNodesConfig, region, reservation_of
@@ -76,9 +75,9 @@ class EksNodes:
         """See ``ports.nodes.Discovers``: offers are by region."""
         return region(provider)
 
-    def group(self, provider: NodeProvider, claim: NodeClaim) -> str:  # noqa: ARG002 - one name for all
+    def group(self, provider: NodeProvider, claim: NodeClaim) -> str:  # noqa: ARG002 - groups go by their pools
         """See ``ports.nodes.TakesFromGroups``."""
-        return node_group_name(claim.pool)
+        return claim.pool
 
     def limits(self, provider: NodeProvider) -> Mapping[str, int]:  # noqa: ARG002
         """See ``ports.nodes.LaunchesSlowly``."""

@@ -56,10 +56,10 @@ def find(calls: Calls, cluster: Cluster, pool: str) -> list[ScalingGroup]:
     former group may be there, which goes when it is empty. ``NotYetVisible`` while EKS has not made the first."""
     name = cluster_name(cluster)
     listing = set(calls.call("eks", "list_nodegroups", clusterName=name)["nodegroups"])
-    numbers = [number for number in range(MOST_GENERATIONS, 0, -1) if node_group_name(pool, number) in listing]
+    numbers = [number for number in range(MOST_GENERATIONS, 0, -1) if node_group_name(cluster, pool, number) in listing]
     groups: list[ScalingGroup] = []
     for number in numbers:
-        groups += _of_managed_group(calls, name, node_group_name(pool, number))
+        groups += _of_managed_group(calls, name, node_group_name(cluster, pool, number))
     if not groups:
         raise NotYetVisible(f"The cluster has no node group {pool} that makes machines yet.")
     return groups

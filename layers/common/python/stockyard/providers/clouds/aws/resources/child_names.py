@@ -9,6 +9,8 @@ from stockyard.domain.records import Cluster
 
 LONGEST = 63
 _DIGITS = 5
+_LONGEST_POOL = 40
+"""Characters of the name of a node group on EKS, as its source has it."""
 LONGEST_ROLE = 64
 UNIQUE = 13
 """Characters at the end of a client id that make it unique, the hyphen before them included."""
@@ -34,12 +36,22 @@ def cluster_name(cluster: Cluster) -> str:
     return child_name(*([cluster.cloud_prefix] if cluster.cloud_prefix else []), *own, "eks")
 
 
-def node_group_name(pool: str, generation: int = 1) -> str:
-    """Name in EKS of the managed node group of a pool; the name is unique within the cluster. A group that was replaced
-    by another of the same pool has one of its own, and so has one whose pool has a name that EKS does not take."""
-    if generation == 1 and _TAKEN_BY_EKS.fullmatch(pool):
-        return pool
-    return child_name(pool, f"generation-{generation}").replace(".", "-")
+def node_group_name(cluster: Cluster, pool: str, generation: int = 1) -> str:
+    """Name in EKS of the managed node group of a pool: the cluster's name, and the pool's as its suffix.
+
+    A group that was replaced by another of the same pool has a name of its own, and so has one whose name is too long
+    or none that EKS takes: then a digest stands between the two. Groups of a cluster of an earlier release are called
+    by the pool alone.
+    """
+    prefix = cluster.group_prefix
+    name = f"{prefix}-{pool}" if prefix else pool
+    if generation == 1 and len(name) <= LONGEST and _TAKEN_BY_EKS.fullmatch(name):
+        return name
+    if not prefix:
+        return child_name(pool, f"generation-{generation}").replace(".", "-")
+    digest = hashlib.sha256(f"{prefix}/{pool}/{generation}".encode()).hexdigest()[:_DIGITS]
+    suffix = f"-{digest}-{pool[:_LONGEST_POOL]}".replace(".", "-")
+    return f"{prefix[: LONGEST - len(suffix)]}{suffix}"
 
 
 def role_name(prefix: str, client_id: str, suffix: str) -> str:

@@ -52,10 +52,9 @@ class Generation:
         """Key on the ledger: the group's name, and from the second on the number."""
         return self.pool if self.number == 1 else f"{self.pool}/{self.number}"
 
-    @property
-    def name(self) -> str:
+    def name(self, cluster: Cluster) -> str:
         """Name of the group in EKS."""
-        return names.node_group_name(self.pool, self.number)
+        return names.node_group_name(cluster, self.pool, self.number)
 
     def template(self, cluster: Cluster) -> str:
         """Name of the group's launch template."""
@@ -102,7 +101,7 @@ def managed_group(
         own["updateConfig"] = {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
     return {
         "clusterName": names.cluster_name(cluster),
-        "nodegroupName": generation.name,
+        "nodegroupName": generation.name(cluster),
         "amiType": AMI_TYPES[str(group["role"])],
         "nodeRole": identity.arn(builder, identity.NODE),
         "subnets": [subnet.id for subnet in subnets],
@@ -146,7 +145,7 @@ def _group(builder: Builder, group: Mapping[str, Any], security: tuple[str, ...]
     own_groups = security if group.get("fabric") == EFA else ()
     launch_templates.ensure(builder, generation.key, generation.template(builder.work.cluster), group, own_groups)
     _make(builder, group, generation)
-    return f"node group {generation.name} is new"
+    return f"node group {generation.name(builder.work.cluster)} is new"
 
 
 def _lack(
@@ -210,7 +209,8 @@ def _make(builder: Builder, group: Mapping[str, Any], generation: Generation) ->
         builder.calls.call("eks", "create_nodegroup", **parameters, tags=marks, clientRequestToken=line.token)
         return name
 
-    name = f"{names.cluster_name(builder.work.cluster)}/{generation.name}"
+    group_name = generation.name(builder.work.cluster)
+    name = f"{names.cluster_name(builder.work.cluster)}/{group_name}"
     detail = {_SHAPE: shape(group), _LIMITS: scaling.first(builder, group), _PLACES: _places(builder, group)}
     builder.want(Wish(eks_kinds.NODE_GROUP, generation.key, name, create, detail=detail, identity=True))
 
@@ -228,9 +228,10 @@ def _places(builder: Builder, group: Mapping[str, Any]) -> list[str]:
 
 def _described(builder: Builder, generation: Generation) -> dict[str, Any] | None:
     """The group as EKS has it; None when it is not there."""
-    cluster = names.cluster_name(builder.work.cluster)
+    cluster = builder.work.cluster
+    place = {"clusterName": names.cluster_name(cluster), "nodegroupName": generation.name(cluster)}
     try:
-        answer = builder.calls.call("eks", "describe_nodegroup", clusterName=cluster, nodegroupName=generation.name)
+        answer = builder.calls.call("eks", "describe_nodegroup", **place)
     except VendorNotFound:
         return None
     described: dict[str, Any] = answer["nodegroup"]
@@ -270,7 +271,8 @@ def _retire(builder: Builder, line: Resource, generation: Generation, *, empty_f
     if empty_first and line.state == "made":
         described = _described(builder, generation) or {}
         if described.get("status") in ("ACTIVE", "DEGRADED", "UPDATING") and scaling.lower(builder, line, described):
-            return f"node group {generation.name} still has nodes; it goes when they have gone"
+            name = generation.name(builder.work.cluster)
+            return f"node group {name} still has nodes; it goes when they have gone"
     return builder.remove(line) or _remove_template(builder, generation)
 
 
