@@ -15,9 +15,10 @@ from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, Name, NodeProvider
 from stockyard.domain.values.prices import PriceItem
-from stockyard.errors import InvalidInput
+from stockyard.errors import Conflict, InvalidInput
 from stockyard.operations.clusters import nodes as cluster_nodes
 from stockyard.operations.clusters.creation.create import create_cluster
+from stockyard.operations.fleet.pools import groups as fleet_groups
 from stockyard.operations.fleet.pools import pools, reconcile
 from stockyard.operations.fleet.state import PendingGroup, Workload
 from stockyard.operations.listing import every
@@ -136,6 +137,24 @@ def test_the_implicit_provider_goes_with_the_last_cluster(grouped: Yard) -> None
         assert ("sim-1" in providers(grouped)) is expected
     assert not list(every(grouped.nodes.services.store, Pool))
     assert grouped.nodes.nothing_left()
+
+
+def test_two_deletions_at_the_implicit_provider_at_a_time_both_end(
+    grouped: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slower one finds the provider changed between its own writes."""
+    services = grouped.nodes.services
+    fleet_groups.create_provider(services, Grouping().group_provider(grouped.cluster, {}), USER, implicit=True)
+    delete = fleet_groups.delete_provider
+
+    def overtaken(*arguments: Any) -> None:
+        delete(*arguments)
+        raise Conflict("NodeProvider has another version")
+
+    monkeypatch.setattr(fleet_groups, "delete_provider", overtaken)
+    assert [provider for provider in every(services.store, NodeProvider) if provider.implicit]
+    fleet_groups.remove_providers(services)
+    assert not [provider for provider in every(services.store, NodeProvider) if provider.implicit]
 
 
 def test_a_provider_that_a_person_made_is_used_and_stays(grouped: Yard) -> None:
