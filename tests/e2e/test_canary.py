@@ -269,7 +269,7 @@ def _commands(
     cluster: dict[str, Any] = json.loads(stockyard(*create, document=body(name="canary-made")))
     with_secret = body(name="canary-file", secret=canary_run.canaries["given client secret"])
     stockyard(*create, "--dry-run", document=with_secret)
-    stockyard(*create, document=body(name="canary-made", secret=secret), code=5)
+    stockyard(*create, document=body(name="canary-made", secret=secret) | {"description": "other"}, code=5)
     stockyard(*create, document=body(name="canary-file", secret=secret * 2), code=2)
     stockyard(*create, document=f"{{name: x, secret: [{secret}", code=2)
     stockyard("cluster", "get", "canary-made", code=4, STOCKYARD_TOKEN=token)

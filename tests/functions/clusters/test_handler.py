@@ -82,6 +82,7 @@ def test_a_dry_run_answers_a_plan_and_writes_nothing(managed: ManagedWorld, ask:
     plan = PlanView.model_validate(reply.json, strict=True).plan
     assert [change.pointer for change in plan.changes] == [
         "/description",
+        "/settings/node_groups/0/builtin",
         "/settings/node_groups/0/max_size",
         "/settings/node_groups/0",
     ]

@@ -373,6 +373,7 @@ def test_the_plan_says_what_is_made_changed_and_removed_and_what_it_costs(manage
     assert plan["creates"] == [{"kind": "pool", "name": "batch"}]
     assert plan["deletes"] == [{"kind": "pool", "name": "l4"}]
     assert {line["pointer"]: (line["before"], line["after"]) for line in plan["changes"] if line["before"]} == {
+        "/settings/node_groups/0/builtin": (True, None),
         "/settings/node_groups/0/max_size": (2, 4),
         "/settings/node_groups/0": (before.settings["node_groups"][0], None),
         "/settings/support": ("standard", "extended"),
