@@ -26,6 +26,7 @@ RETRIED = (
     "NotYetVisible",
     "VendorConflict",
     "StoreUnavailable",
+    "Conflict",
     "Lambda.ServiceException",
     "Lambda.AWSLambdaException",
     "Lambda.SdkClientException",
@@ -33,7 +34,8 @@ RETRIED = (
     "Sandbox.Timedout",
     "Runtime.ExitError",
 )
-"""Errors after which the same call is made again: ours that are retryable, and those of the function's service."""
+"""Errors after which the same call is made again: ours that are retryable, a write that somebody else was faster
+with, and those of the function's service. A phase may run twice, so it looks anew."""
 FUNCTIONS: Mapping[str, str] = {"cluster": "cluster_phases", "claim": "node_phases"}
 """The function that does the phases, by what the procedure is about."""
 

@@ -271,7 +271,7 @@ SCRIPTS: dict[str, dict[str, list[Any]]] = {
     },
     "provision, superseded": {"security": ["Fenced"]},
     "provision, not compensated": {"identity": ["VendorTimeout"], "compensate": ["PermissionDenied"]},
-    "delete": {"network": ["VendorConflict", WAIT, DONE]},
+    "delete": {"network": ["VendorConflict", "Conflict", WAIT, DONE]},
     "delete, blocked": {"network": ["PermissionDenied"]},
 }
 """Name -> phase or action -> its answers in order; text is an error of that name. The last one is repeated."""

@@ -142,7 +142,7 @@ def test_the_implicit_provider_goes_with_the_last_cluster(grouped: Yard) -> None
 def test_two_deletions_at_the_implicit_provider_at_a_time_both_end(
     grouped: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The slower one finds the provider changed between its own writes."""
+    """The slower one finds the provider changed between its own writes; its workflow runs the phase again."""
     services = grouped.nodes.services
     fleet_groups.create_provider(services, Grouping().group_provider(grouped.cluster, {}), USER, implicit=True)
     delete = fleet_groups.delete_provider
@@ -153,6 +153,8 @@ def test_two_deletions_at_the_implicit_provider_at_a_time_both_end(
 
     monkeypatch.setattr(fleet_groups, "delete_provider", overtaken)
     assert [provider for provider in every(services.store, NodeProvider) if provider.implicit]
+    with pytest.raises(Conflict):
+        fleet_groups.remove_providers(services)
     fleet_groups.remove_providers(services)
     assert not [provider for provider in every(services.store, NodeProvider) if provider.implicit]
 

@@ -17,7 +17,7 @@ from stockyard.domain.pools.node_groups import GROUP_SETTINGS, worker_groups
 from stockyard.domain.pools.records import GROUP, NewPool, Pool
 from stockyard.domain.records import Cluster, NodeProvider
 from stockyard.domain.values.pointers import pointer
-from stockyard.errors import Conflict, InUse, NotFound, PreconditionFailed
+from stockyard.errors import InUse, NotFound, PreconditionFailed
 from stockyard.operations.fleet.pools.pools import draft, member_pool_of
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.catalog import account_of, source_of
@@ -134,8 +134,7 @@ def remove_providers(services: Services) -> None:
     needed = {pool.provider_ref for pool in every(services.store, Pool)} if implicit else set()
     for provider in implicit:
         if provider.name not in needed:
-            # The deletion of another cluster may be at the same provider.
-            with suppress(Conflict, InUse, NotFound, PreconditionFailed):
+            with suppress(InUse, NotFound, PreconditionFailed):
                 delete_provider(services, provider.id, "stockyard")
 
 
