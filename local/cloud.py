@@ -92,13 +92,10 @@ class LocalCloud:
     ) -> None:
         self.home = home = home.resolve()  # machines run in folders of their own
         self._cache, self._port, self._scale = cache, port, scale
-        self._schedules = schedules
+        self._schedules, self._limits, self._kubernetes = schedules, limits, kubernetes
         self._plan = plan or FaultPlan()
-        self._limits = limits
         self._trust: dict[str, str] = {}
-        self._kubernetes = kubernetes
-        self._holds_home = False
-        self._say = say
+        self._holds_home, self._say = False, say
         self._stack = ExitStack()
         self._stop = threading.Event()
         self._rules = Rules((), lambda _function, _event: None)

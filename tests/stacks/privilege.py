@@ -63,8 +63,6 @@ UNUSED: Mapping[tuple[str, str], str] = {
         "Passes lambda:InvokeFunction",
     ): "the schedule begins a pass over a pool that is due; here the events "
     "of pools are faster, the autoscaler's tests do it",
-    ("scheduler", "Table dynamodb:BatchGetItem"): "reads the claims of a cluster with a budget of the month; the tests "
-    "of budgets do it, here no cluster has one",
     ("disruptor", "Table dynamodb:ConditionCheckItem"): DISRUPTION,
     ("disruptor", "Table dynamodb:DeleteItem"): DISRUPTION,
     ("disruptor", "Table dynamodb:UpdateItem"): DISRUPTION,

@@ -256,7 +256,6 @@ def _second_account(served: Served) -> str:
 
 def _nodes(served: Served, cluster: str) -> None:
     """A provider, its types, a claim that becomes a node and is given back, and the same by manifests."""
-
     good = Good(served)
     kind = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "maxCapacity": 3}
     good("POST", "node-providers", {"name": "lab", "kind": "simulated", "spec": {"nodeTypes": [kind]}})
@@ -329,12 +328,11 @@ def _pools(served: Served, cluster: str) -> None:
         good("POST", "placements", question)
     good("POST", "simulations", {"until": "1h", "events": [{"at": "0s", "arrive": [pod]}]})
     metadata = {"name": "fourth", "labels": {"stockyard.dev/cluster": cluster}}
-    template = {"spec": {"requirements": []}}
     for weight in (1, 2):
-        spec = {"template": template, "weight": weight}
+        spec = {"template": {"spec": {"requirements": []}}, "weight": weight}
         document = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": metadata, "spec": spec}
         # A pass over the new pool may come between, and then it is to be applied again.
-        served.wait("the pool of a manifest", partial(_applied, served, document), 60)
+        served.wait("the pool", lambda each=document: served.call("POST", "/v1/apply", [each]).status == 200, 60)
     good("DELETE", f"{path}/fourth")
     more = good("GET", f"{path}?page_size=1")["next_page_token"]
     good("GET", f"{path}?page_size=1&page_token={more}")
@@ -350,10 +348,6 @@ def _pools(served: Served, cluster: str) -> None:
         good("DELETE", f"{path}/{name}")
         served.wait(f"the end of pool {name}", lambda name=name: nodes(name) is None, 60)
     good("DELETE", f"clusters/{cluster}?dry_run=true")
-
-
-def _applied(served: Served, document: dict[str, Any]) -> bool:
-    return bool(served.call("POST", "/v1/apply", [document]).status == 200)
 
 
 def _instances(served: Served, cluster: str) -> None:
@@ -384,8 +378,7 @@ def _quota_and_report(served: Served, cluster: str) -> None:
     assert answer.status == 200, answer.text
     client = served.call("GET", f"{cluster}/client-secret").body
     token = served.client_token(client["client_id"], client["client_secret"])
-    report = machine_report("https://again")
-    assert served.call("POST", f"{cluster}/ready", report, token=token).status == 202
+    assert served.call("POST", f"{cluster}/ready", machine_report("https://again"), token=token).status == 202
     pods = {"sequence": 1, "observed_at": "2026-01-02T03:04:05.678Z", "agent_version": "1"}
     # No pool takes them: a node of theirs would be one more than this run counts.
     group = {"namespace": "default", "spec": {"nodeSelector": {"example.com/none": "x"}}}

@@ -34,6 +34,7 @@ from stockyard_client.cli.visible import echo
 
 if TYPE_CHECKING:
     from stockyard_client.client import Client
+    from stockyard_client.models import Cluster
 
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 app.command()(snapshots.snapshots)
@@ -102,12 +103,7 @@ def create(
             plans.show(context, output, client.clusters.plan_create(body, lenient=True))
             return
         cluster = client.clusters.create(body, lenient=True)
-        is_new = all(warning.get("pointer") != "/name" for warning in cluster.warnings)
-        if is_new:
-            context.say(f"Cluster {cluster.name} ({cluster.id}) is being made by operation {cluster.operation_id}.")
-        if cluster.price is not None:
-            context.say(f"It costs {plans.amount(cluster.price)}.")
-        plans.warn(context, cluster.warnings)
+        is_new = _announce(context, cluster)
         if wait and cluster.operation_id:
             cluster = progress.wait_for_cluster(context, client, cluster, timeout)
     show_one(context, output, CLUSTERS, cluster)
@@ -115,6 +111,20 @@ def create(
         context.say(f"Next: stockyard cluster kubeconfig {cluster.name}")
     elif cluster.operation_id and is_new:
         progress.say_how_to_follow(context, cluster.operation_id)
+
+
+def _announce(context: contexts.Context, cluster: Cluster) -> bool:
+    """Say that a new cluster is being made, the price, and warnings, and return whether the cluster is new.
+
+    A cluster that was there already has a warning at its name.
+    """
+    is_new = all(warning.get("pointer") != "/name" for warning in cluster.warnings)
+    if is_new:
+        context.say(f"Cluster {cluster.name} ({cluster.id}) is being made by operation {cluster.operation_id}.")
+    if cluster.price is not None:
+        context.say(f"It costs {plans.amount(cluster.price)}.")
+    plans.warn(context, cluster.warnings)
+    return is_new
 
 
 def _account_number(client: Client, account: Any) -> Any:

@@ -79,10 +79,7 @@ def create(
         body = _merged(body, options, resources, [requirement(text) for text in require or []], pairs(label or []))
     with context.client() as client:
         if gpu is not None:
-            types = partial(client.node_types.list, provider=provider, page_size=200)
-            amounts, wishes = type_filters.gpu_wishes(gpu, types)
-            body = _merged(body, {}, amounts, [dict(wish) for wish in wishes], {})
-            context.origins.append(Origin(options={pointer("resources", name): "--gpu" for name in amounts}))
+            body = _with_gpus(context, client, body, gpu, provider)
         if dry_run:
             plans.show(context, output, client.node_claims.plan_create(body))
             return
@@ -96,6 +93,16 @@ def create(
         context.say(f"Next: stockyard claim describe {claim.name}")
     elif claim.operation_id:
         progress.say_how_to_follow(context, claim.operation_id)
+
+
+def _with_gpus(
+    context: contexts.Context, client: Client, body: dict[str, Any], gpu: str, provider: str | None
+) -> dict[str, Any]:
+    """The request with the GPUs of ``--gpu``, whose name is looked up among the provider's node types."""
+    types = partial(client.node_types.list, provider=provider, page_size=200)
+    amounts, wishes = type_filters.gpu_wishes(gpu, types)
+    context.origins.append(Origin(options={pointer("resources", name): "--gpu" for name in amounts}))
+    return _merged(body, {}, amounts, [dict(wish) for wish in wishes], {})
 
 
 def _origin(

@@ -162,9 +162,7 @@ def first_boot(
         machine["token"] = token
     if joins:
         return _member(machine, claim_id, sources.arguments(kubernetes_version))
-    machine |= {"creator": creator, "pod_cidr": POD_CIDR}
-    if workloads:
-        machine["workloads"] = "yes"
+    machine |= {"creator": creator, "pod_cidr": POD_CIDR, **({"workloads": "yes"} if workloads else {})}
     controllers = (
         None if volume_tags is None else manifests.Controllers(kubernetes_version, client_id, volume_tags, volume_key)
     )

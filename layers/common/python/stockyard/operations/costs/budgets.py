@@ -95,11 +95,13 @@ def ledger(services: Services, budgets: Sequence[MonthBudget]) -> BudgetLedger:
     for claim in standing:
         part = _part(claim)
         _count(budgets, part, prices.of(claim), now, prices.most(claim))
+    placed_members: dict[str, list[NodeClaim]] = {cluster.id: [] for cluster in clusters}
+    for claim in claims:
+        if claim.control_plane and claim.placement and claim.cluster_id in placed_members:
+            placed_members[claim.cluster_id].append(claim)
     members: dict[str, int] = {}
     for cluster in clusters:
-        placed = [
-            claim for claim in claims if claim.cluster_id == cluster.id and claim.control_plane and claim.placement
-        ]
+        placed = placed_members[cluster.id]
         members[cluster.id] = _wanted_members(cluster) - len(placed)
         # What replaces another member stands beside it for a while, and is no item of the cluster.
         for claim in placed[: max(0, -members[cluster.id])]:
