@@ -22,6 +22,7 @@ from stacks.names import Names
 from stacks.synth import synthesize
 from stockyard.domain.clusters.control_plane import DISK_GIB
 from stockyard.lifecycle.pools.pool import SETTLED_SECONDS
+from stockyard.operations.clusters.access.secret_refresh import REFRESH_SECONDS as SECRET_REFRESH_SECONDS
 from stockyard.operations.machines.observe import ATTENTIVE_SECONDS, REWRITE_SECONDS
 from stockyard.providers.clusters.ec2.configuration import ETCD_VOLUME_GIB
 from stockyard.providers.clusters.ec2.network.network_configuration import zone_count
@@ -111,6 +112,9 @@ POOL_PASSES = rates.HOURS * 3600 / SETTLED_SECONDS
 PASS_SECONDS, PASS_READS, PASS_WRITES = 0.05, 9, 2
 """Of one of the passes over a pool that has its nodes, an invocation of its own: that it begins and how it ends is
 written."""
+SECRET_SECONDS, SECRET_READS, SECRET_WRITES = 0.4, 5, 0
+"""Of one request of an agent that keeps a Secret with a kubeconfig: it waits for a session in the tenant's account. A
+test counts the reads and writes."""
 ACCESS_LOG_KB = 0.6
 """Of one request in CloudFront's access log."""
 
@@ -221,6 +225,19 @@ def agent(requests: float = QUIET_REQUESTS) -> dict[str, float]:
     }
 
 
+def kept_secret() -> dict[str, float]:
+    """USD a month of one Secret with a kubeconfig that an agent keeps fresh. Where nobody asks for one there is no such
+    request, and an agent's posts read and write the same."""
+    requests = rates.HOURS * 3600 / SECRET_REFRESH_SECONDS
+    return {
+        "gateway": requests * rates.HTTP_API_REQUEST,
+        "functions": requests * node_cost.function_seconds("clusters", SECRET_SECONDS),
+        "table": requests * (SECRET_READS * rates.DYNAMODB_READ + SECRET_WRITES * rates.DYNAMODB_WRITE),
+        "logs": requests * AGENT_LOG_KB / 1e6 * (rates.LOGS_GB + rates.LOGS_STORED_GB),
+        "traces": requests * rates.TRACE,
+    }
+
+
 def quiet_cluster() -> dict[str, float]:
     """USD a month of a cluster in which nothing changes, its agent and the passes over its pool."""
     items = agent()
@@ -302,6 +319,7 @@ def _tables_of_nodes(template: Mapping[str, Any]) -> list[str]:
         "One node that comes and goes": node_cost.node_life(),
         "Metrics, where nodes come and go in each hour": node_cost.metrics_of_lives(),
         "One cluster with spot nodes, its agent": spot_cluster(),
+        "One Secret with a kubeconfig, where it is asked for": kept_secret(),
         "Sweep of an account of a quiet tenant, 10 nodes, 1 cluster": node_cost.place(10, 1, quiet=True),
         "Sweep of an account where something happens each hour": node_cost.place(10, 1, quiet=False),
         "One who waits, an hour": node_cost.follower_hour(),
@@ -348,6 +366,7 @@ def main() -> int:
         **{f"fleet_{tenants}_usd_month": round(sum(fleet(template, tenants).values()), 4) for tenants in FLEET_TENANTS},
         "fleet_goal_usd_month": FLEET_GOAL,
         "cluster_usd_month": round(sum(cluster().values()), 4),
+        "kept_secret_usd_month": round(sum(kept_secret().values()), 4),
         "cloudfront_usd_month": round(sum(cloudfront(edge).values()), 4),
         "cloudfront_cluster_usd_month": round(sum(cloudfront_of_cluster().values()), 4),
         "cluster_tenant_usd_month": round(sum(tenant().values()), 4),

@@ -110,6 +110,20 @@ def test_nodes_that_move_cost_more_than_nodes_that_rest() -> None:
     assert sum(cost.spot_cluster().values()) > 5 * sum(cost.agent().values())
 
 
+def test_a_kept_secret_costs_where_it_is_asked_for_and_nothing_elsewhere(
+    assembly: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def figures() -> list[dict[str, float]]:
+        idle, fleets = cost.idle(assembly.service), [cost.fleet(assembly.service, n) for n in cost.FLEET_TENANTS]
+        return [idle, cost.cluster(), cost.quiet_cluster(), cost.spot_cluster(), cost.tenant_on_eks(), *fleets]
+
+    before, once = figures(), sum(cost.kept_secret().values())
+    assert 0.05 < once < 0.20
+    monkeypatch.setattr(cost, "SECRET_REFRESH_SECONDS", cost.SECRET_REFRESH_SECONDS / 2)
+    assert sum(cost.kept_secret().values()) == pytest.approx(2 * once)
+    assert figures() == before
+
+
 def test_transitions_of_a_life_are_those_of_its_documents() -> None:
     """Played in the interpreter, with as many looks at each phase as the figures have."""
     for kind in ("create_node", "delete_node"):

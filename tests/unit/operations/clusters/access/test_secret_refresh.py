@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from benchmarks import cost
 from stockyard.domain.clusters.change import ClusterChange, SecretChoice, SecretWish
 from stockyard.domain.records import Cluster, Fact
 from stockyard.domain.values.rights import ADMIN as ADMIN_RIGHTS
@@ -20,6 +24,7 @@ from stockyard.operations.listing import every
 from stockyard.operations.machines.observe import KEPT_SECRETS, observe
 from stockyard.ports import Remove
 from tests.unit.operations.conftest import World
+from tests.unit.operations.engine.test_ledger import Counting
 from tests.unit.operations.minting import Minting
 
 CLIENT = "client:agent"
@@ -89,6 +94,26 @@ def test_a_secret_of_the_cluster_itself_has_a_new_token_in_each_answer(minting: 
     assert [role for _, role in minting.driver.mints] == ["operator", "operator"]
     assert ask(minting, cluster, refresh=False)["secrets"] == []
     assert len(minting.driver.mints) == 2
+
+
+def test_make_cost_has_the_reads_of_a_refresh_and_a_post_takes_no_more(minting: Minting) -> None:
+    cluster, store = current(minting), Counting(minting.services.store)
+    minting.services = replace(minting.services, store=store)  # type: ignore[arg-type]
+
+    def calls(of: Callable[[Cluster], object], holder: Cluster) -> Counter[str]:
+        of(holder)
+        store.calls.clear()
+        of(holder)
+        return Counter(store.calls)
+
+    before = calls(partial(post, minting), cluster)
+    cluster = wish(minting, SecretChoice())
+    assert calls(partial(post, minting), cluster) == before
+    ask(minting, cluster, {"namespace": "default", "name": NAME, "status": "written", "message": ""})
+    refresh = calls(partial(ask, minting), cluster)
+    writes = refresh.pop("commit", 0)
+    # The route itself reads the cluster that the agent is of.
+    assert (refresh.total() + 1, writes) == (cost.SECRET_READS, cost.SECRET_WRITES)
 
 
 def test_it_stands_in_the_cluster_that_was_named(minting: Minting, holder: Cluster) -> None:
