@@ -95,6 +95,8 @@ bench: $(STAMP)  ## Benchmarks: one JSON line each
 
 kubernetes: $(STAMP)  ## Build a real control plane with Go, for KUBERNETES=1 and the tests that want one
 	@$(BIN)/python -m local.kubernetes.real.build
+	@$(BIN)/python -m local.kubernetes.real.container_runtime
+	@$(BIN)/python -m local.kubernetes.real.pinned_manifests
 
 vault: $(STAMP)  ## Build a real Vault with Go, for the tests that want one
 	@$(BIN)/python -m local.vault.real.build

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from local.kubernetes.cluster import Kubelet
+from local.kubernetes.managed import GPU
 from local.kubernetes.real.build import MANIFESTS
+from local.kubernetes.real.control_plane import KWOK
 from stockyard.kubernetes_versions import DEFAULT
 from stockyard.machines import manifests
 from stockyard.providers.clouds.aws.catalog.type_labels import GPU_NAME
 from tests.kubernetes.conftest import Cluster
+from tests.kubernetes.rigs import until
 
 CONTROLLERS = manifests.Controllers(DEFAULT, "acme-demo-0123456789ab", {"stockyard:installation": "inst-1"})
 
@@ -22,8 +27,12 @@ CONTROLLERS = manifests.Controllers(DEFAULT, "acme-demo-0123456789ab", {"stockya
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the machine's files once all is fetched and checked."""
-    root = tmp_path_factory.mktemp("manifests")
-    for path, text in manifests.files(CONTROLLERS, GPU_NAME).items():
+    return fetched(tmp_path_factory.mktemp("manifests"), manifests.files(CONTROLLERS, GPU_NAME))
+
+
+def fetched(root: Path, files: Mapping[str, str]) -> Path:
+    """The folder ``root`` with a machine's files, and what these name of other projects."""
+    for path, text in files.items():
         (root / Path(path).name).write_text(text)
     for line in (root / "sums").read_text().splitlines():
         path = line.split()[1]
@@ -61,6 +70,29 @@ def test_network_and_controllers_are_taken(cluster: Cluster, folder: Path) -> No
     assert term["matchExpressions"] == [{"key": GPU_NAME, "operator": "Exists"}]
     node = applied(cluster, "daemonset", "ebs-csi-node")["spec"]["template"]["spec"]
     assert "--metadata-sources=kubernetes" in node["containers"][0]["args"]
+
+
+def test_the_device_plugin_runs_on_nodes_with_gpus_alone(web: Cluster, tmp_path: Path) -> None:
+    kubectl = web.plane.kubectl
+    taint = {"key": GPU, "value": "true", "effect": "NoSchedule"}
+    machines = {"with-gpu": Kubelet("", 4, 16384).node("with-gpu", {GPU_NAME: "l4", KWOK: "on"}, [taint], "110")}
+    machines["without"] = Kubelet("", 4, 16384).node("without", {KWOK: "on"}, [], "110")
+    for name, node in machines.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(node))
+        kubectl("create", "-f", str(tmp_path / f"{name}.json"))
+    folder = fetched(tmp_path, manifests.files(None, GPU_NAME))
+    kubectl("apply", "-k", str(folder))
+    labels = "name=nvidia-device-plugin-ds"
+
+    def nodes_with_plugin() -> list[str]:
+        places = ("-o", "jsonpath={.items[*].spec.nodeName}")
+        return kubectl("get", "pods", "-n", "kube-system", "-l", labels, *places).stdout.split()
+
+    try:
+        assert until(nodes_with_plugin) == ["with-gpu"]
+    finally:
+        kubectl("delete", "-k", str(folder))
+        kubectl("delete", "nodes", *machines)
 
 
 def test_claims_of_volumes_without_a_class_get_ours(cluster: Cluster, folder: Path, tmp_path: Path) -> None:
