@@ -42,6 +42,7 @@ from local.kubernetes.real.cluster import RealCluster
 from local.kubernetes.real.control_plane import own_address
 from local.kubernetes.real.managed import RealManagedCluster
 from local.machines.instances import Machines
+from local.machines.simulated_nodes import SimulatedNodes
 from local.machines.vdeployer import VDeployer
 from local.machines.virtual_machines import VirtualMachines
 from local.proxies import LOOPBACK
@@ -228,11 +229,10 @@ class LocalCloud:
         self._stack.enter_context(played_control_planes(managed))
         accounts = (ACME_ACCOUNT, GLOBEX_ACCOUNT, *self._plan.variants)
         self.machines = Machines(accounts, *where, managed, self.aws.url)
-        self._stack.callback(self.machines.close)
-        self.machines.start()
         self.virtual_machines = VirtualMachines(lambda: self.cudo.started, *where)
-        self._stack.callback(self.virtual_machines.close)
-        self.virtual_machines.start()
+        for watch in (self.machines, self.virtual_machines, SimulatedNodes(self.clusters)):
+            self._stack.callback(watch.close)
+            watch.start()
 
     def _service_token(self, header: str) -> bool:
         try:
