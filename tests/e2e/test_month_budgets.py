@@ -1,7 +1,5 @@
-"""A month's budget on the local cloud that is reached in the middle of a scale-up: nothing that runs ends, and the
-reason is on every claim that waits. What waits goes on when the budget is taken away.
-
-An upgrade and replacements in the middle of which it is reached: tests/unit/operations/fleet/disruption.
+"""A month's budget on the local cloud that is reached in the middle of a scale-up, of a replacement and of an upgrade:
+nothing that runs ends, and the reason is on every claim that waits. What waits goes on when the budget is taken away.
 """
 
 from __future__ import annotations
@@ -10,6 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.harness.stories.pools import MACHINES
 
 if TYPE_CHECKING:
     from local.testing.serving import Served
@@ -55,6 +55,25 @@ class Pool:
     def waiting(self) -> list[dict[str, Any]]:
         return [claim for claim in self.claims() if claim["phase"] == "Pending" and claim["reason"] == REACHED]
 
+    def reached(self, count: int) -> list[dict[str, Any]]:
+        """So many claims that wait, once there are; each says which budget is why."""
+        waiting = self.wait("claims that wait", lambda: claims if len(claims := self.waiting()) == count else None)
+        assert all("pool web of cluster budgeted" in claim["message"] for claim in waiting)
+        return list(waiting)
+
+    def lose(self) -> str:
+        """The claim of a node whose machine its owner ends; a sweep finds that out."""
+        lost = min((claim for claim in self.claims() if claim["phase"] == "Available"), key=lambda claim: claim["id"])
+        key = {"pk": {"S": MACHINES}, "sk": {"S": lost["machine_id"]}}
+        self.served.aws("dynamodb").delete_item(TableName="stockyard-dev", Key=key)
+        self.invoke("reaper")
+        return str(lost["id"])
+
+    def invoke(self, function: str) -> None:
+        """Run a scheduled function now."""
+        event = {"FunctionName": f"stockyard-dev-{function}", "Payload": b"{}", "InvocationType": "Event"}
+        self.served.aws("lambda").invoke(**event)
+
     def wait(self, subject: str, look: Callable[[], Any]) -> Any:
         return self.served.wait(subject, look, 300)
 
@@ -84,8 +103,7 @@ def test_scale_up_stops_in_the_middle_and_goes_on(pool: Pool) -> None:
     assert "pool web of cluster budgeted has no room for this" in plan.body["plan"]["warnings"][0]["detail"]
     before = pool.nodes()
     assert pool.patch({"quantity": 5}).status == 200
-    waiting = pool.wait("claims that wait", lambda: claims if len(claims := pool.waiting()) == 2 else None)
-    assert all("pool web of cluster budgeted" in claim["message"] for claim in waiting)
+    waiting = pool.reached(2)
     pool.wait("the third node", lambda: len(pool.nodes()) == 3)
     assert before <= pool.nodes()
     explanation = pool.served.call("GET", f"/v1/node-claims/{waiting[0]['id']}/explanation").body
@@ -94,3 +112,30 @@ def test_scale_up_stops_in_the_middle_and_goes_on(pool: Pool) -> None:
     assert [event["reason"] for event in events].count(REACHED) == 1
     pool.budget(None)
     pool.wait("five nodes", lambda: len(pool.nodes()) == 5)
+
+
+def test_replacement_of_a_lost_node_waits_and_the_others_stay(pool: Pool) -> None:
+    forecast, adds = pool.forecast()
+    # Where its own room is given back, the others alone are above the budget.
+    pool.budget(forecast - 1.5 * adds)
+    before, lost = pool.nodes(), pool.lose()
+    pool.reached(1)
+    assert pool.nodes() == before - {lost}
+    pool.budget(None)
+    pool.wait("five nodes", lambda: len(pool.nodes()) == 5)
+
+
+def test_upgrade_stops_in_the_middle_and_goes_on(pool: Pool, soaking: bool) -> None:
+    if not soaking:
+        pytest.skip("its nodes are looked at once a minute: the soak tells it, and a unit test in virtual time")
+    forecast, adds = pool.forecast()
+    before = pool.nodes()
+    assert pool.patch({"labels": {"tier": "new"}}).status == 200
+    pool.wait("the first new node", lambda: pool.nodes() - before)
+    pool.budget(forecast - 0.5 * adds)
+    pool.reached(1)
+    standing = pool.nodes()
+    assert len(standing) == 5
+    assert before & standing != before
+    pool.budget(None)
+    pool.wait("the next new node", lambda: pool.nodes() - standing)
