@@ -11,6 +11,7 @@ from stockyard.domain.models.clusters.clusters import ClusterCreate
 from stockyard.domain.models.manifests.manifests import provider_manifest
 from stockyard.domain.models.nodes.node_claims import NodeClaimCreate
 from stockyard.domain.models.pools.own_pools import read_own_pool
+from stockyard.domain.models.pools.pools import PoolPatch
 from stockyard.errors import InvalidInput
 
 LIBRARY = re.compile(r"[Ii]nput should|[Vv]alue error|[Ee]xtra inputs|\bstr\b|\blist\[|pydantic|\bNone\b")
@@ -93,3 +94,15 @@ def test_the_name_of_the_same_setting_elsewhere_is_told():
 )
 def test_bounds_and_choices_are_told_plainly(fields, pointer, words):
     assert faults(read, NodeClaimCreate, {"cluster": "demo", **fields})[pointer] == words
+
+
+def test_a_value_of_none_of_several_types_has_one_fault_at_its_field():
+    whole, figure = "must be a whole number", "must be a number of nodes, or a percentage from 0% to 100%"
+    strategy = {"type": "custom", "max_surge": [], "max_unavailable": "101%"}
+    assert faults(read, PoolPatch, {"update_strategy": strategy, "limits": {"usd_month": True}}) == {
+        "/update_strategy/max_surge": f"{whole} or a string",
+        "/update_strategy/max_unavailable": figure,
+        "/limits/usd_month": "must be a string or a whole number or a number",
+    }
+    # Keys of people that are called as types are.
+    assert faults(read, PoolPatch, {"labels": {"str": 1, "int": "-"}}).keys() == {"/labels/str", "/labels/int"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -18,6 +19,8 @@ T = TypeVar("T")
 Fault = tuple[tuple[str | int, ...], str]
 """What is wrong at a place: the path to it, and the words."""
 
+_TYPE = re.compile(r"(constrained-)?(str|int|float|bool|decimal)|(list|dict|tuple|set)\[.*\]")
+"""Names of the types of a choice in the places of pydantic's faults."""
 _FAULTS = "faults"
 _HANDED_ON = ("Template", "selector")
 """How the names of objects end that another system reads: nothing is taken out of them."""
@@ -104,7 +107,7 @@ def read(model: type[M], document: Any, *, at: tuple[str | int, ...] = ()) -> M:
     try:
         return model.model_validate(document, strict=True)
     except ValidationError as error:
-        problems = [FieldProblem(pointer(*at, *place), detail) for place, detail in _faults(error, model)]
+        problems = [FieldProblem(pointer(*at, *place), detail) for place, detail in _faults(error, model, document)]
     raise InvalidInput.of(problems)
 
 
@@ -118,7 +121,7 @@ def read_part(models: Sequence[type[M]], document: Any) -> M | None:
     try:
         return models[0].model_validate(document, strict=True)
     except ValidationError as error:
-        faults = _faults(error, models[0])
+        faults = _faults(error, models[0], document)
     raise refuse(*faults)
 
 
@@ -146,9 +149,11 @@ def without_nulls(value: Any, name: str = "") -> Any:
     return value
 
 
-def _faults(error: ValidationError, model: type[BaseModel] | None = None) -> list[Fault]:
-    """The faults of an error; with the ``model`` that was tried, unknown fields come with the one that was meant."""
+def _faults(error: ValidationError, model: type[BaseModel] | None = None, document: Any = None) -> list[Fault]:
+    """The faults of an error in the ``document``; with the ``model`` that was tried, unknown fields come with the one
+    that was meant."""
     faults: list[Fault] = []
+    choices: dict[tuple[str | int, ...], list[tuple[str, str]]] = {}
     for fault in error.errors(include_url=False, include_input=False):
         place = tuple(part for part in fault["loc"] if part != "[key]")
         context: Mapping[str, Any] = fault.get("ctx", {})
@@ -156,6 +161,30 @@ def _faults(error: ValidationError, model: type[BaseModel] | None = None) -> lis
             faults.extend(((*place, *below), detail) for below, detail in context[_FAULTS])
         elif fault["type"] == "extra_forbidden":
             faults.append((place, unknown_field(model, place)))
+        elif _names_choice(place, document):
+            choices.setdefault(place[:-1], []).append((fault["type"], words(fault["type"], fault["msg"], context)))
         else:
             faults.append((place, words(fault["type"], fault["msg"], context)))
-    return faults
+    return [*faults, *((place, _of_choice(details)) for place, details in choices.items())]
+
+
+def _names_choice(place: tuple[str | int, ...], document: Any) -> bool:
+    """Whether the last part of a fault's place is no field: of a field that takes values of several types, pydantic
+    names the type that was tried."""
+    if not place or not _TYPE.fullmatch(str(place[-1])):
+        return False
+    value = document
+    for part in place[:-1]:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return not isinstance(value, Mapping)
+
+
+def _of_choice(details: Sequence[tuple[str, str]]) -> str:
+    """One sentence of what each of several types has against a value: that of the type that the value is of, else which
+    types there are."""
+    of_its_type = [detail for kind, detail in details if not kind.endswith("_type")]
+    texts = list(dict.fromkeys(of_its_type or (detail for _, detail in details)))
+    return " or ".join((texts[0], *(text.removeprefix("must be ") for text in texts[1:])))
