@@ -9,6 +9,7 @@ import pytest
 
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools.pools import PoolPatch
+from stockyard.domain.pools.manifests import pool_manifest
 from stockyard.domain.pools.records import ClusterClaim, NewPool, entry_id
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.values.requirements import Requirements
@@ -23,6 +24,8 @@ from stockyard.operations.clusters.changes.resume import resume_cluster
 from stockyard.operations.fleet.pools.plan import plan_deletion
 from stockyard.operations.fleet.pools.pools import change_pool, create_pool, delete_pool
 from stockyard.operations.fleet.pools.reconcile import reconcile
+from stockyard.operations.manifests.apply import apply_manifests
+from stockyard.operations.manifests.desired import read_desired
 from stockyard.operations.quotas.limits import set_quota
 from stockyard.ports import Remove
 from tests.unit.operations.clusters.managed_world import GPU, USER, ManagedWorld, managed_world
@@ -147,6 +150,26 @@ def test_what_a_group_says_is_changed_in_the_settings(
         "Pool l4 is a node group of the cluster's settings: change settings.node_groups by PATCH /v1/clusters/{id}."
     }
     assert managed.pools()["l4"] == pool
+
+
+def test_the_manifest_of_a_groups_pool_applies_and_what_the_group_says_stays_its_settings(
+    managed: ManagedWorld,
+) -> None:
+    services, pool = managed.world.services, managed.pools()["l4"]
+    manifest = pool_manifest(pool, managed.cluster.name)
+
+    def applied(**fields: Any) -> str:
+        document = {**manifest, "spec": {**manifest["spec"], **fields}}
+        (result,) = apply_manifests(services, read_desired(services, [document], USER, admin=True), USER, "r")
+        return str(result["action"])
+
+    assert applied() == "unchanged"
+    assert managed.pools()["l4"] == pool
+    with pytest.raises(InvalidInput) as refused:
+        applied(floor=1, limits={"nodes": "5"})
+    assert faults(refused.value).keys() == {"/0/spec/floor", "/0/spec/limits"}
+    assert applied(expireAfter="48h") == "changed"
+    assert (managed.pools()["l4"].form, managed.pools()["l4"].expire_after) == (pool.form, "48h")
 
 
 def test_when_nodes_of_a_group_leave_its_pool_says_and_settings_leave_it(managed: ManagedWorld) -> None:

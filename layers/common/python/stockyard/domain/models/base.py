@@ -183,8 +183,7 @@ def _names_choice(place: tuple[str | int, ...], document: Any) -> bool:
 
 
 def _of_choice(details: Sequence[tuple[str, str]]) -> str:
-    """One sentence of what each of several types has against a value: that of the type that the value is of, else which
-    types there are."""
+    """One sentence for all types of a choice: the fault by the value's own type, else the types that there are."""
     of_its_type = [detail for kind, detail in details if not kind.endswith("_type")]
     texts = list(dict.fromkeys(of_its_type or (detail for _, detail in details)))
     return " or ".join((texts[0], *(text.removeprefix("must be ") for text in texts[1:])))

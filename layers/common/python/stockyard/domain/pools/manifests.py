@@ -10,12 +10,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from stockyard.domain import cloud_kinds
 from stockyard.domain.nodes.manifests import KARPENTER, OWN, PROVIDER, Place, Warnings
 from stockyard.domain.pools.budgets import EXPIRED
-from stockyard.domain.pools.group_mapping import GroupMapping
-from stockyard.domain.pools.node_groups import says
-from stockyard.domain.pools.records import GROUP, STATIC, NewPool, Pool
+from stockyard.domain.pools.records import STATIC, NewPool, Pool
 from stockyard.domain.pools.schedules import with_zone
 from stockyard.domain.values.durations import NEVER
 
@@ -45,14 +42,13 @@ class PoolsDocument:
 
 
 def pool_manifest(pool: AnyPool, cluster: str = "") -> dict[str, Any]:
-    """The pool as a document of the form that it came in: a vcluster.yaml with this pool, a NodePool, a node group;
-    any other, and one that its form cannot say, as a ``Pool`` of ours, which names its ``cluster``."""
+    """The pool as a document that can be applied, of the form that it came in: a vcluster.yaml with this pool, a
+    NodePool; any other, and one that its form cannot say, as a ``Pool`` of ours, which names its ``cluster``. That of a
+    node group is one of ours too, since a group is no document of its own."""
     if pool.form == "autoNodes" and says_vcluster(pool):
         return vcluster_document([pool])
     if pool.form == "karpenter" and says_node_pool(pool):
         return node_pool(pool)
-    if pool.form == GROUP and (mapping := _group_mapping(pool)) is not None:
-        return mapping.group_of_pool(pool)
     return own_manifest(pool, cluster)
 
 
@@ -79,11 +75,6 @@ def says_node_pool(pool: AnyPool) -> bool:
 
 def _says_no_more_than(pool: AnyPool, names: Set[str]) -> bool:
     return not any(value for name, value in pool.spec().items() if name not in names)
-
-
-def _group_mapping(pool: AnyPool) -> GroupMapping | None:
-    """The kind of node groups that can say all of the pool; None when none can."""
-    return next((mapping for mapping in cloud_kinds.group_mappings() if says(mapping, pool)), None)
 
 
 # --- vcluster.yaml ----------------------------------------------------------------------------------------------------

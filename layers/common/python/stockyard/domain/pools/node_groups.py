@@ -12,7 +12,7 @@ from typing import Any
 from stockyard.domain import cloud_kinds
 from stockyard.domain.nodes.properties import ROOT_DISK
 from stockyard.domain.pools.budgets import DEFAULT_NODES
-from stockyard.domain.pools.group_mapping import Group, GroupMapping
+from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.pools.records import CONTROL_PLANE, DYNAMIC, EXPIRE_AFTER, GROUP, NODES, NewPool, Pool
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.quantities import milli
@@ -95,11 +95,6 @@ def common_fields(pool: NewPool | Pool) -> dict[str, Any]:
         "max_size": milli(pool.limits.get(NODES, pool.floor)) // 1000,
         "labels": dict(pool.labels),
     }
-
-
-def says(mapping: GroupMapping, pool: NewPool | Pool) -> bool:
-    """Whether such a node group can say all of the pool."""
-    return mapping.pool_of_group(mapping.group_of_pool(pool), pool.provider_ref).spec() == pool.spec()
 
 
 def group_name(pool: Pool) -> str | None:

@@ -8,11 +8,12 @@ from typing import Any
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.clusters.own_labels import hint_of
+from stockyard.domain.models.manifests.read_manifests import read_manifests
 from stockyard.domain.nodes.manifests import CLUSTER, Place, Warnings
 from stockyard.domain.nodes.views import remarks
-from stockyard.domain.pools.manifests import PoolsDocument
+from stockyard.domain.pools.manifests import PoolsDocument, own_manifest
 from stockyard.domain.pools.node_groups import worker_groups
-from stockyard.domain.pools.records import STATIC, NewPool, Pool, pool_id
+from stockyard.domain.pools.records import GROUP, STATIC, NewPool, Pool, pool_id
 from stockyard.domain.records import UNSEEN, Cluster
 from stockyard.domain.values.field_changes import change_views, field_changes
 from stockyard.domain.values.notes import remark
@@ -144,10 +145,23 @@ def _cluster(services: Services, place: Place, document: PoolsDocument) -> Clust
 def _desired(services: Services, cluster: Cluster, pool: NewPool, at: Place, warnings: Warnings) -> DesiredPool:
     current = services.store.get(Pool, pool_id(cluster.id, pool.name))
     fields: dict[str, Any] = {}
+    if current is not None and current.form == GROUP and pool.form == _OWN:
+        pool = _of_group(current, pool)
     if current is not None:
         names = (*pool.spec(), *_FORM_FIELDS)
         fields = {name: getattr(pool, name) for name in names if getattr(pool, name) != getattr(current, name)}
     return DesiredPool(at, cluster, pool, current, fields, warnings, is_inline=pool.form == "autoNodes")
+
+
+def _of_group(current: Pool, pool: NewPool) -> NewPool:
+    """The pool of a node group after a document of ours. Fields that the document has as the pool's own manifest has
+    them stay as they are: the group leaves out what such a document has by default."""
+    (shown_document,) = read_manifests([own_manifest(current, current.cluster_id)])
+    if not isinstance(shown_document, PoolsDocument):
+        raise TypeError(type(shown_document))
+    (shown_pool,) = shown_document.pools
+    fields = {name: getattr(current, name) for name in pool.spec() if getattr(pool, name) == getattr(shown_pool, name)}
+    return replace(pool, **fields, form=GROUP, document=current.document)
 
 
 def pool_faults(
