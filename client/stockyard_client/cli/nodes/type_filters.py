@@ -75,8 +75,10 @@ class TypeFilter:
     """As ``inputs.requirement`` reads them."""
 
     def of(self, types: Iterable[NodeType]) -> list[NodeType]:
-        """The types that are wanted, in their order. Raises :class:`BadInput` for what is no quantity."""
+        """The types that are wanted, in their order. Raises :class:`BadInput` for what is no quantity, also where there
+        are no types."""
         check_memory(self.memory)
+        wanted_gpus = None if self.gpu is None else gpus(self.gpu)
         least = [
             (name, quantity(text, f"--{name}"))
             for name, text in (("cpu", self.cpu), ("memory", self.memory))
@@ -86,20 +88,13 @@ class TypeFilter:
             node_type
             for node_type in types
             if all(_amount(node_type, name) >= amount for name, amount in least)
-            and self._has_gpu(node_type)
+            and (wanted_gpus is None or _has_gpus(node_type, *wanted_gpus))
             and (self.arch is None or self.arch in _values(node_type, _ARCH))
             and (self.zone is None or _is_in(node_type, self.zone))
             and all(_agrees(node_type, wish) for wish in self.properties)
             and (self.capacity_type is None or self.capacity_type in _capacity_types(node_type))
             and (self.max_price is None or self._costs_at_most(node_type, self.max_price))
         ]
-
-    def _has_gpu(self, node_type: NodeType) -> bool:
-        if self.gpu is None:
-            return True
-        name, count = gpus(self.gpu)
-        has_name = not name or any(name == value.lower() for key in _GPU_NAMES for value in _values(node_type, key))
-        return has_name and sum(_amount(node_type, key) for key in _GPUS) >= count
 
     def _costs_at_most(self, node_type: NodeType, usd_hour: float) -> bool:
         """Whether it may be had for that, of the capacity type that is wanted."""
@@ -109,6 +104,11 @@ class TypeFilter:
             prices = [offer["usd_hour"] for offer in of_type if offer.get("usd_hour") is not None]
             price = min(prices, default=None) if of_type else price
         return price is not None and price <= usd_hour
+
+
+def _has_gpus(node_type: NodeType, name: str, count: int) -> bool:
+    has_name = not name or any(name == value.lower() for key in _GPU_NAMES for value in _values(node_type, key))
+    return has_name and sum(_amount(node_type, key) for key in _GPUS) >= count
 
 
 def gpus(text: str) -> tuple[str, int]:

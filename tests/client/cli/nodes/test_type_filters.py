@@ -71,8 +71,9 @@ def test_types_are_listed_by_what_is_wanted(type_filter: TypeFilter, names: list
 
 @pytest.mark.parametrize("type_filter", [TypeFilter(cpu="many"), TypeFilter(memory="4"), TypeFilter(gpu="l4:some")])
 def test_what_is_no_amount_is_refused_by_its_option(type_filter: TypeFilter) -> None:
-    with pytest.raises(BadInput, match=r"^--(cpu|memory|gpu) "):
-        type_filter.of(ALL)
+    for types in (ALL, []):
+        with pytest.raises(BadInput, match=r"^--(cpu|memory|gpu) "):
+            type_filter.of(types)
     assert [quantity(text, "--x") for text in ("2", "500m", "1.5Gi", "3M")] == [2, 0.5, 1.5 * 2**30, 3e6]
 
 
