@@ -185,8 +185,17 @@ def test_a_floor_of_nodes_with_gpus_has_the_disk_that_the_image_with_their_drive
     groups = groups_of({**WORKERS, "instance_types": ["g6.xlarge"], "min_size": 1})
     settings = {"region_name": "us-east-1", "autoscaler_node_groups": groups}
     prices: Any = Prices()
-    _, disk = group_items(Cluster("clu_1", "one", "", "k8s", "aws", 1, "one-0", "ready", settings, "t", "t"), prices)
+    cluster = Cluster("clu_1", "one", "", "k8s", "aws", 1, "one-0", "ready", settings, "t", "t")
+    _, disk = group_items(cluster, prices)
     assert (disk.name, disk.hour) == (f"disk gp3 100 GiB of 1 node of pool {WORKERS['name']}", pytest.approx(0.01))
+    # Where there are types without GPUs, a floor that asks for none has those.
+    mixed = groups_of({**WORKERS, "instance_types": ["g6.xlarge", "m5.large"], "min_size": 1})
+    plain = groups_of({**WORKERS, "instance_types": ["m5.large"], "min_size": 1})
+    items = [
+        list(group_items(replace(cluster, settings={**settings, "autoscaler_node_groups": each}), prices))
+        for each in (mixed, plain)
+    ]
+    assert items[0] == items[1]
 
 
 @pytest.mark.parametrize(

@@ -152,12 +152,14 @@ def group_items(cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
         if group.get("role") != WORKER or not count:
             continue
         spot = prices.spot(region(cluster)) if group.get("capacity_type") == SPOT else None
-        rates = [_rate(group, prices.instance(region(cluster), name), spot, name) for name in group["instance_types"]]
+        # Types with GPUs are for who asks for them: the floor does so where there are no others.
+        names = [name for name in group["instance_types"] if not has_gpu_image(name)] or group["instance_types"]
+        rates = [_rate(group, prices.instance(region(cluster), name), spot, name) for name in names]
         known_rates = [each for each in rates if each is not None]
         rate = min(known_rates) if len(known_rates) == len(rates) else None
         of_pool = f"{'node' if count == 1 else 'nodes'} of pool {group['name']}"
         items.append(PriceItem(f"{count} {of_pool}", count, None if rate is None else rate * count))
-        gib = max(int(written(group)[ROOT_DISK]), least_disk_gib(group["instance_types"]))
+        gib = max(int(written(group)[ROOT_DISK]), least_disk_gib(names))
         month = prices.rate(region(cluster), "gp3")
         disk = None if month is None else month * gib * count / HOURS_A_MONTH
         items.append(PriceItem(f"disk gp3 {gib} GiB of {count} {of_pool}", count, disk))
