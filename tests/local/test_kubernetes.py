@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from local.kubernetes.people import Person, impersonated
 from local.kubernetes.requests import PROTOBUF
 from local.kubernetes.simulated import SimulatedCluster
 from local.kubernetes.store import Key, Object, StatusError
+from stockyard.kubernetes_versions import TESTED
 from tests.unit.agent.http_platform import HttpPlatform
 from tests.unit.agent.rig import CLUSTER, SECRET, Platform
 
@@ -167,16 +169,19 @@ def test_cluster_is_available_at_its_endpoint_until_removed(clusters: Clusters, 
 
 
 def test_api_is_of_the_oldest_release_of_its_members_that_are_on(clusters: Clusters, cluster: SimulatedCluster) -> None:
-    members = clusters.membership(cluster)
-    members.begin("first", "1.34.4")
-    members.add("second", "1.35.1")
+    """A cluster of each minor of the list becomes one of the next, a member at a time."""
+    members, releases = clusters.membership(cluster), [tested.release for tested in TESTED.values()]
+    members.begin(releases[0], releases[0])
     clusters.start()
-    until(lambda: cluster.api.version == "v1.34.4")
-    members.remove(["first"])
-    until(lambda: cluster.api.version == "v1.35.1")
+    for before, after in pairwise(releases):
+        until(lambda release=before: cluster.api.version == f"v{release}")
+        members.add(after, after)
+        assert members.release == before
+        members.remove([before])
+    until(lambda: cluster.api.version == f"v{releases[-1]}")
     members.add("third", "1.9.0")
     members.switch("third", on=False)
-    assert members.release == "1.35.1"
+    assert members.release == releases[-1]
 
 
 @pytest.mark.usefixtures("approving")
