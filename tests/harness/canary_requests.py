@@ -11,7 +11,7 @@ from local.aws.accounts import REGION
 from local.machines.programs import MACHINE_CONFIG, VAULT_CONFIG, script_files
 from local.machines.virtual_machines import START_SCRIPT
 from stockyard.domain.clusters.join_tokens import certificate_key, renewal_token
-from stockyard.machines.on_machine.stockyard_machine import encryption
+from stockyard.machines.on_machine.stockyard_machine_member import encryption
 from tests.harness import places
 from tests.harness.canaries import MARKS, Place, canary, hits
 

@@ -26,7 +26,7 @@ from local.kubernetes.real.control_plane import ControlPlane
 from stockyard.domain.clusters.control_plane import POD_CIDR
 from stockyard.domain.values.ids import login_client
 from stockyard.kubernetes_versions import DEFAULT, TESTED
-from stockyard.machines import on_machine
+from stockyard.machines import cloud_config
 from tests.kubernetes.placing import Judge
 from tests.kubernetes.rigs import ContractRig, RealRig, SimulatedRig, until
 
@@ -113,7 +113,8 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
 
 def machine_program(state: Path) -> Any:
     """The program of a control plane's machine, whose files go into ``state``."""
-    path = Path(on_machine.__file__).parent / "stockyard_machine.py"
+    path = state / "stockyard_machine.py"
+    path.write_text(cloud_config.machine_program(cloud_config.FIRST).text)
     specification = importlib.util.spec_from_file_location("stockyard_machine_of_tests", path)
     assert specification is not None
     assert specification.loader is not None

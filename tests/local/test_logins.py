@@ -11,7 +11,7 @@ import pytest
 from local.identity.server import IdentityServer
 from local.kubernetes.logins import logins
 from local.kubernetes.people import Person, Webhook, reviewed
-from stockyard.machines.on_machine.stockyard_machine import authentication
+from stockyard.machines.on_machine.stockyard_machine_member import authentication
 
 
 @pytest.fixture

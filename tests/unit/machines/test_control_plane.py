@@ -25,6 +25,8 @@ from stockyard.machines import control_plane, manifests, on_machine
 from tests.unit.machines import first_boot
 from tests.unit.machines.first_boot import KEYS, VALUES
 
+IMPORTS = ast.Import | ast.ImportFrom
+
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -56,13 +58,17 @@ def test_a_document_that_does_not_fit_is_refused() -> None:
 def test_programs_arrive_and_values_travel_as_data(files: dict[str, Any]) -> None:
     """Only what is for readers is taken out of the programs."""
     programs = Path(on_machine.__file__).parent
-    source = ast.parse((programs / "stockyard_machine.py").read_text())
-    for node in ast.walk(source):
+    names = [f"stockyard_machine{part}.py" for part in ("", "_member", "_first")]
+    parts = [ast.parse((programs / name).read_text()) for name in names]
+    for node in (node for part in parts for node in ast.walk(part)):
         if isinstance(node, ast.Module | ast.FunctionDef) and ast.get_docstring(node) is not None:
             del node.body[0]
         for name in ("returns", "annotation") if isinstance(node, ast.FunctionDef | ast.arg) else ():
             setattr(node, name, None)
-    assert ast.dump(ast.parse(files[control_plane.SCRIPT_PATH]["content"])) == ast.dump(source)
+    source = [ast.dump(node) for part in parts for node in part.body if not isinstance(node, IMPORTS)]
+    joined = ast.parse(files[control_plane.SCRIPT_PATH]["content"]).body
+    assert [ast.dump(node) for node in joined if not isinstance(node, IMPORTS)] == source
+    assert not [node for node in joined if isinstance(node, ast.ImportFrom) and "stockyard" in str(node.module)]
     script = "\n".join((programs / name).read_text() for name in ("begin.sh", "control_plane.sh")).splitlines()
     commands = [line for line in script if line.startswith("#!") or not line.strip().startswith("#")]
     assert files[control_plane.START_PATH]["content"].splitlines() == commands

@@ -17,7 +17,7 @@ from stockyard.machines import control_plane, node
 from stockyard.machines.cloud_config import FirstBoot
 from stockyard.machines.data_disk import DiskKey
 from stockyard.machines.manifests import Controllers, kustomization
-from stockyard.machines.on_machine import stockyard_machine, stockyard_node
+from stockyard.machines.on_machine import stockyard_machine_member, stockyard_node
 
 HOSTILE = (
     '"; touch /tmp/owned; "',
@@ -116,7 +116,7 @@ def test_what_a_machine_is_told_to_join_with_stays_a_value() -> None:
         assert set(document["nodeRegistration"]) == {"name", "criSocket", "taints", "kubeletExtraArgs"}
         flags = {flag["name"]: flag["value"] for flag in document["nodeRegistration"]["kubeletExtraArgs"]}
         assert flags == {"max-pods": value, "node-labels": f"a={value}"}
-        people = stockyard_machine.authentication({"tenant": value, "issuer": value, "client_id": value})
+        people = stockyard_machine_member.authentication({"tenant": value, "issuer": value, "client_id": value})
         (rule,) = people["jwt"][0]["claimValidationRules"]
         assert rule["expression"].count(json.dumps(value)) == 2, "the tenant is a text of the expression"
         patches = kustomization(Controllers("1.34", value, {"stockyard:tenant": value}))["patches"]

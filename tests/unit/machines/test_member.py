@@ -17,6 +17,7 @@ from stockyard.domain.clusters.join_tokens import certificate_key
 from stockyard.domain.models.base import read
 from stockyard.domain.models.clusters.observations import JoinAnswer, MemberReport
 from stockyard.machines import control_plane, on_machine
+from stockyard.machines.cloud_config import MEMBER, machine_program
 from stockyard.machines.node import CONFIG_PATH
 from tests.harness.crash.machine_report import machine_report
 from tests.unit.machines import first_boot
@@ -88,8 +89,11 @@ def etcd_member(number: int, name: str = "", *, learner: bool = False) -> dict[s
 def member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The program, whose files are below a folder of its own."""
     monkeypatch.syspath_prepend(str(Path(on_machine.__file__).parent))
+    (tmp_path / "stockyard_machine.py").write_text(machine_program(MEMBER).text)
+    monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("stockyard_member", "stockyard_machine", "stockyard_near", "stockyard_node"):
         monkeypatch.delitem(sys.modules, name, raising=False)
+    importlib.import_module("stockyard_machine")  # the file of a machine, before the first of its parts is looked for
     module: Any = importlib.import_module("stockyard_member")
     module.machine.STATE = str(tmp_path)
     module.near.HOSTS = str(tmp_path / "hosts")

@@ -19,6 +19,7 @@ import yaml
 from local.aws import signatures
 from stockyard.domain.clusters.join_tokens import certificate_key
 from stockyard.machines import control_plane, on_machine
+from stockyard.machines.cloud_config import FIRST, machine_program
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 
@@ -35,8 +36,13 @@ class Machine:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.syspath_prepend(str(Path(on_machine.__file__).parent))
+        (folder / "stockyard_machine.py").write_text(machine_program(FIRST).text)
+        monkeypatch.syspath_prepend(str(folder))
         for name in ("snapshot", "restore", "machine", "member", "near", "node"):
             monkeypatch.delitem(sys.modules, f"stockyard_{name}", raising=False)
+        importlib.import_module(
+            "stockyard_machine"
+        )  # the file of a machine, before the first of its parts is looked for
         self.snapshot: Any = importlib.import_module("stockyard_snapshot")
         self.restore: Any = importlib.import_module("stockyard_restore")
         self.machine: Any = self.snapshot.machine

@@ -13,7 +13,7 @@ import base64
 import gzip
 import io
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,9 @@ FOLDER = "/usr/local/lib/stockyard"
 START_PATH = f"{FOLDER}/start.sh"
 MACHINE_PATH = f"{FOLDER}/stockyard_machine.py"
 UNIT = "stockyard-start.service"
-_PARTS = ("# --- a control plane's own part", "# --- the first member's own part")
+_PARTS = ("stockyard_machine.py", "stockyard_machine_member.py", "stockyard_machine_first.py")
+"""The files of the program for proofs of identity: each machine has one file with the first ones of them."""
+_OWN = "stockyard.machines.on_machine."
 _FILES = Path(__file__).parent / "on_machine"
 
 _UNIT = """[Unit]
@@ -63,22 +65,35 @@ has, and more."""
 def machine_program(part: int) -> File:
     """The program for proofs of identity, which every machine has, with the parts that ``NODE``, ``MEMBER`` or
     ``FIRST`` needs."""
-    text = _source("stockyard_machine.py")
-    return File(_without_words(text if part == FIRST else text.partition(_PARTS[part])[0]), "0755")
+    joined, imported = ast.Module([], []), set[str]()
+    for name in _PARTS[: part + 1]:
+        for statement in _without_words(_source(name)).body:
+            if not isinstance(statement, ast.Import | ast.ImportFrom):
+                joined.body.append(statement)
+            elif not _stands_above(statement, imported):
+                imported.add(ast.unparse(statement))
+                joined.body.append(statement)
+    return File(ast.unparse(joined) + "\n", "0755")
+
+
+def _stands_above(statement: ast.Import | ast.ImportFrom, imported: Set[str]) -> bool:
+    """Whether what a part of a program imports is in the file already: it is of a part above, or imported there."""
+    own = isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith(_OWN)
+    return own or ast.unparse(statement) in imported
 
 
 @cache
 def program(name: str) -> File:
     """One of the programs of this package, without what is only for its readers: user data has little room."""
     text = _source(name)
-    return File(_without_words(text) if name.endswith(".py") else _without_comments(text), "0755")
+    return File(ast.unparse(_without_words(text)) + "\n" if name.endswith(".py") else _without_comments(text), "0755")
 
 
 def _source(name: str) -> str:
     return (_FILES / name).read_text(encoding="utf-8")
 
 
-def _without_words(source: str) -> str:
+def _without_words(source: str) -> ast.Module:
     """A program without docstrings and without the types of its functions."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
@@ -88,7 +103,7 @@ def _without_words(source: str) -> str:
             node.returns = None
         if isinstance(node, ast.arg):
             node.annotation = None
-    return ast.unparse(tree) + "\n"
+    return tree
 
 
 def _without_comments(script: str) -> str:

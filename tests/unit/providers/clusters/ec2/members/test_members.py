@@ -15,7 +15,7 @@ from moto.iam.models import iam_backends
 from local.aws import tenant_role
 from local.aws.corrections.compute.compute import idempotent_calls
 from local.aws.permissions.asked import Guard, asked_permissions
-from stockyard.machines.on_machine.stockyard_machine import ANONYMOUS
+from stockyard.machines.on_machine.stockyard_machine_member import ANONYMOUS
 from stockyard.ports import CloudWork
 from stockyard.ports.clusters import DRAINING, GONE, HEALTHY
 from stockyard.providers.clouds.aws import tags
