@@ -207,7 +207,7 @@ def tenant_node() -> dict[str, float]:
     """USD in the tenant's account of a node, beside its machine."""
     return {
         f"disk of {DISK_GIB} GiB, a month": DISK_GIB * rates.GP3_GB,
-        "NAT gateway, 10 GB of images and data": 10 * rates.NAT_GATEWAY_GB,
+        "NAT gateway, 10 GB of data beside images of ECR": 10 * rates.NAT_GATEWAY_GB,
         "traffic between zones, 10 GB": 2 * 10 * rates.ZONE_GB,
         "AWS Config, each life": CONFIG_ITEMS_OF_LIFE * rates.CONFIG_ITEM,
     }

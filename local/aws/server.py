@@ -28,6 +28,7 @@ from local.aws.corrections.compute.balancers import fifty_tags
 from local.aws.corrections.compute.capacity_reservations import capacity_reservations
 from local.aws.corrections.compute.compute import hidden_at_first, idempotent_calls, instant_fleets
 from local.aws.corrections.compute.console import shown_consoles, told_topology
+from local.aws.corrections.compute.endpoints import gateway_endpoints
 from local.aws.corrections.compute.interfaces import (
     dependencies_hold,
     interfaces_go_with_gateways,
@@ -91,6 +92,7 @@ HIDDEN_SECONDS = 30.0
 
 _OF_RESOURCES = (
     placement_groups,
+    gateway_endpoints,
     shared_networks,
     gone_have_no_tags,
     shown_consoles,

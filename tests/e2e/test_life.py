@@ -52,6 +52,7 @@ def resources(served: Served) -> dict[str, list[str]]:
         "internet_gateway": [g["InternetGatewayId"] for g in ec2.describe_internet_gateways()["InternetGateways"]],
         "nat_gateway": [g["NatGatewayId"] for g in gateways if g["State"] != "deleted"],
         "address": [a["AllocationId"] for a in ec2.describe_addresses()["Addresses"]],
+        "endpoint": [e["VpcEndpointId"] for e in ec2.describe_vpc_endpoints()["VpcEndpoints"]],
         "route_table": [t["RouteTableId"] for t in tables if t.get("Tags")],
         "security_group": [g["GroupId"] for g in groups if g["GroupName"] != "default"],
         "instance": [i["InstanceId"] for i in instances],

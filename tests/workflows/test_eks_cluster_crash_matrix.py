@@ -46,6 +46,7 @@ def test_lives_without_a_fault_end_as_their_story_says(world: CrashWorld, record
     for _, life in recorded.values():
         assert life.things == {
             "vpc": 1, "internet_gateway": 1, "subnet": 4, "route_table": 2, "nat_gateway": 1, "address": 1,
+            "vpc_endpoint": 1,
             "role": 6, "eks_cluster": 1, "access_entry": 3, "security_group": 3, "launch_template": 2,
             "node_group": 2, "auto_scaling_group": 2, "instance": 1, "volume": 1,
             "addon": 5, "pod_identity": 1, "file_system": 1, "mount_target": 2,

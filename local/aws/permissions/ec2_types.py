@@ -23,6 +23,7 @@ PREFIXES: Mapping[str, str] = {
     "sir": "spot-instances-request",
     "cr": "capacity-reservation",
     "pg": "placement-group",
+    "vpce": "vpc-endpoint",
 }
 """Prefix of an id in EC2 -> the resource type in an ARN."""
 CREATED_TYPES: Mapping[str, tuple[str, ...]] = {
@@ -36,6 +37,7 @@ CREATED_TYPES: Mapping[str, tuple[str, ...]] = {
     "CreateSubnet": ("subnet",),
     "CreateVolume": ("volume",),
     "CreateVpc": ("vpc",),
+    "CreateVpcEndpoint": ("vpc-endpoint",),
     "RunInstances": ("instance", "volume", "network-interface"),
 }
 """EC2 action -> types that it creates, each checked with the tags that the request gives to that type."""
@@ -59,6 +61,7 @@ USED: Mapping[str, tuple[str, ...]] = {
     "CreateSubnet": ("vpc",),
     "CreateVolume": (),
     "CreateVpc": (),
+    "CreateVpcEndpoint": ("route-table", "vpc"),
     "DeleteInternetGateway": ("internet-gateway",),
     "DeleteLaunchTemplate": ("launch-template",),
     "DeleteNatGateway": ("natgateway",),
@@ -71,6 +74,7 @@ USED: Mapping[str, tuple[str, ...]] = {
     "DeleteTags": RETAGGED,
     "DeleteVolume": ("volume",),
     "DeleteVpc": ("vpc",),
+    "DeleteVpcEndpoints": ("vpc-endpoint",),
     "DetachInternetGateway": ("internet-gateway", "vpc"),
     "DetachVolume": ("instance", "volume"),
     "DisassociateRouteTable": ("route-table", "subnet"),
@@ -78,6 +82,7 @@ USED: Mapping[str, tuple[str, ...]] = {
     "ModifySubnetAttribute": ("subnet",),
     "ModifyVolume": ("volume",),
     "ModifyVpcAttribute": ("vpc",),
+    "ModifyVpcEndpoint": ("route-table", "vpc-endpoint"),
     "RebootInstances": ("instance",),
     "ReleaseAddress": ("elastic-ip",),
     "RevokeSecurityGroupIngress": ("security-group",),

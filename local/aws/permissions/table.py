@@ -68,6 +68,7 @@ TABLE: Mapping[str, Mapping[str, Row]] = {
             "DescribeSpotInstanceRequests",
             "DescribeSubnets",
             "DescribeVolumes",
+            "DescribeVpcEndpoints",
             "DescribeVpcs",
             "GetEbsDefaultKmsKeyId",
         ),

@@ -20,6 +20,7 @@ TAGGED_EC2 = (
     "subnet",
     "volume",
     "vpc",
+    "vpc-endpoint",
 )
 _EC2: Mapping[str, tuple[str, ...]] = {
     "AssignPrivateIpAddresses": ("network-interface",),
@@ -30,6 +31,7 @@ _EC2: Mapping[str, tuple[str, ...]] = {
     "AuthorizeSecurityGroupEgress": ("security-group",),
     "AuthorizeSecurityGroupIngress": ("security-group",),
     "CreateRoute": ("route-table",),
+    "CreateVpcEndpoint": ("route-table", "vpc"),
     "CreateTags": TAGGED_EC2,
     "DeleteInternetGateway": ("internet-gateway",),
     "DeleteLaunchTemplate": ("launch-template",),
@@ -44,6 +46,7 @@ _EC2: Mapping[str, tuple[str, ...]] = {
     "DeleteTags": TAGGED_EC2,
     "DeleteVolume": ("volume",),
     "DeleteVpc": ("vpc",),
+    "DeleteVpcEndpoints": ("vpc-endpoint",),
     "DetachInternetGateway": ("internet-gateway", "vpc"),
     "DetachNetworkInterface": ("instance", "network-interface"),
     "DetachVolume": ("instance", "volume"),
@@ -53,6 +56,7 @@ _EC2: Mapping[str, tuple[str, ...]] = {
     "ModifySubnetAttribute": ("subnet",),
     "ModifyVolume": ("volume",),
     "ModifyVpcAttribute": ("vpc",),
+    "ModifyVpcEndpoint": ("route-table", "vpc-endpoint"),
     "RebootInstances": ("instance",),
     "ReleaseAddress": ("elastic-ip",),
     "RevokeSecurityGroupIngress": ("security-group",),

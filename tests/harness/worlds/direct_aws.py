@@ -35,6 +35,7 @@ from moto.utilities.utils import get_partition
 from local.aws.corrections import file_systems, lifecycle_policies
 from local.aws.corrections.compute.balancers import fifty_tags
 from local.aws.corrections.compute.capacity_reservations import capacity_reservations
+from local.aws.corrections.compute.endpoints import gateway_endpoints
 from local.aws.corrections.compute.interfaces import (
     dependencies_hold,
     interfaces_go_with_gateways,
@@ -99,6 +100,7 @@ def direct_aws(*, wire: bool = False) -> Iterator[None]:
         interfaces_go_with_gateways(),
         capacity_reservations(),
         placement_groups(),
+        gateway_endpoints(),
         shared_networks(),
         scaling_groups(),
         fifty_tags(),

@@ -51,6 +51,7 @@ def things(account: str, region: str) -> set[tuple[str, str]]:
         "security_group": [g.id for g in groups],
         "route_table": [t.id for t in tables],
         "internet_gateway": ec2.internet_gateways,
+        "vpc_endpoint": [e.id for e in ec2.vpc_end_points.values() if e.state != "deleted"],
         "nat_gateway": [n.id for n in gateways],
         "address": [a.allocation_id for a in ec2.addresses],
         "volume": ec2.volumes,

@@ -224,6 +224,7 @@ class Yard:
             *(g["InternetGatewayId"] for g in ec2.describe_internet_gateways()["InternetGateways"]),
             *(a["AllocationId"] for a in ec2.describe_addresses()["Addresses"]),
             *(n["NatGatewayId"] for n in ec2.describe_nat_gateways()["NatGateways"] if n["State"] != "deleted"),
+            *(e["VpcEndpointId"] for e in ec2.describe_vpc_endpoints()["VpcEndpoints"]),
             *(t["RouteTableId"] for t in ec2.describe_route_tables()["RouteTables"] if t.get("Tags")),
             *(g["GroupId"] for g in ec2.describe_security_groups()["SecurityGroups"] if g["GroupName"] != "default"),
             *(i["InstanceId"] for r in reservations for i in r["Instances"] if i["State"]["Name"] != "terminated"),

@@ -105,6 +105,7 @@ CREATES = (
     "run_instances",
     "create_launch_template",
     "create_volume",
+    "create_vpc_endpoint",
 )
 DESCRIBES = {
     "describe_vpcs": "vpc_ids",
@@ -116,6 +117,7 @@ DESCRIBES = {
     "describe_instances": "",
     "describe_launch_templates": "template_names",
     "describe_volumes": "volume_ids",
+    "describe_vpc_endpoints": "vpc_end_point_ids",
 }
 """Method of moto's backend -> its parameter with ids. Internet gateways are left out: moto finds them by describing."""
 

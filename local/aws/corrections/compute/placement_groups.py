@@ -14,7 +14,7 @@ from moto.core.responses import ActionResult
 from moto.core.utils import method_names_from_class
 from moto.ec2.models import ec2_backends
 from moto.ec2.responses import EC2Response
-from moto.ec2.utils import convert_tag_spec
+from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, EC2_RESOURCE_TO_PREFIX, convert_tag_spec
 from moto.moto_api._internal import mock_random
 
 AWS_KEY = "alias/aws/ebs"
@@ -110,6 +110,8 @@ def placement_groups() -> Iterator[None]:
     }
     with ExitStack() as stack:
         # Who keeps the names of moto's methods has them without these.
+        stack.enter_context(patch.dict(EC2_RESOURCE_TO_PREFIX, {"placement-group": "pg"}))
+        stack.enter_context(patch.dict(EC2_PREFIX_TO_RESOURCE, {"pg": "placement-group"}))
         stack.enter_context(patch.object(responses, "method_names_from_class", cache(method_names_from_class)))
         for name, call in calls.items():
             stack.enter_context(patch.object(EC2Response, name, call, create=True))

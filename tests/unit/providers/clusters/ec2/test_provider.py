@@ -161,6 +161,7 @@ CALLS = [
     ("network", "address/nat"),
     ("network", "nat_gateway/main"),
     ("network", "route_table/private"),
+    ("network", "vpc_endpoint/s3"),
     ("security", "security_group/control-plane"),
     ("security", "security_group/node"),
     ("identity", "role/node"),

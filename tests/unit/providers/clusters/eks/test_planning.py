@@ -118,6 +118,7 @@ def test_a_plan_names_everything() -> None:
         "subnet": 6,
         "nat gateway": 1,
         "route table": 2,
+        "vpc endpoint": 1,
         "iam role": 6,
         "eks cluster": 1,
         "access entry": 3,

@@ -60,7 +60,14 @@ OURS_ON_EKS = (
 
 def test_creations_and_changes_require_our_tag(yard: Any) -> None:
     statements = {s["Sid"]: s for s in tenant_stack.statements(tenant_template.render(yard.account, "inst-1", Stage()))}
-    creating = ("Create", "CreateBalancers", "CreateProfiles", "CreateBoundedRoles", "TagWhatIsCreated")
+    creating = (
+        "Create",
+        "CreateEndpoint",
+        "CreateBalancers",
+        "CreateProfiles",
+        "CreateBoundedRoles",
+        "TagWhatIsCreated",
+    )
     for sid in (
         *creating,
         "CreateSnapshotPolicies",

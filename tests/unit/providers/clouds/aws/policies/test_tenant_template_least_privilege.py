@@ -222,7 +222,9 @@ def test_a_cluster_of_an_earlier_release_lives_by_its_own_template_and_by_todays
     # What came later is looked at where it may be, and gone without where it may not.
     later = {text.split(" on ")[0].removeprefix("tenant: ") for text in refusals(tenant_role.of_version(template, 7))}
     assert later == {
+        *(f"ec2:{name}" for name in ("CreateVpcEndpoint", "DeleteVpcEndpoints", "DescribeVpcEndpoints")),
         "ec2:DescribePlacementGroups",
+        "ec2:ModifyVpcEndpoint",
         "ec2:GetEbsDefaultKmsKeyId",
         "servicequotas:GetAWSDefaultServiceQuota",
     }

@@ -215,6 +215,7 @@ def _own_network(cluster: Cluster, stem: str, order: Sequence[str]) -> Iterator[
     for place in places if has_nat_in_each_zone(settings) else (0,):
         yield "nat gateway", f"{stem}-nat" + (f"-{LETTERS[place]}" if place else "")
     yield "route table", f"{stem} public and private"
+    yield "vpc endpoint", f"{stem}-s3"
 
 
 def faults(cluster: Cluster, prices: PriceList, prefix: str) -> Iterator[Finding]:

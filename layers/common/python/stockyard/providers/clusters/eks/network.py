@@ -41,7 +41,7 @@ def ensure(builder: Builder) -> Outcome:
     subnets = _subnets(builder, vpc)
     public, private = ([subnet for subnet in subnets if subnet.tier == tier] for tier in (PUBLIC, PRIVATE))
     name = names.part(cluster, "public-routes")
-    own_network.route_table(builder, PUBLIC, name, vpc, [s.id for s in public], {"GatewayId": gateway})
+    tables = [own_network.route_table(builder, PUBLIC, name, vpc, [s.id for s in public], {"GatewayId": gateway})]
     gateways = [
         own_network.nat_gateway(builder, names.part(cluster, f"nat-{subnet.zone}"), subnet.id, subnet.zone, subnet.zone)
         for subnet in (public if has_nat_in_each_zone(cluster) else public[:1])
@@ -54,8 +54,9 @@ def ensure(builder: Builder) -> Outcome:
         key = PRIVATE if len(gateways) == 1 else f"{PRIVATE}-{own[0].zone}"
         target = {"NatGatewayId": nat.vendor_id}
         ids = [subnet.id for subnet in own]
-        own_network.route_table(builder, key, names.part(cluster, f"{key}-routes"), vpc, ids, target)
-    return Outcome(True, f"{vpc} with {len(subnets)} subnets")
+        tables.append(own_network.route_table(builder, key, names.part(cluster, f"{key}-routes"), vpc, ids, target))
+    note = own_network.s3_endpoint(builder, names.part(cluster, "s3"), vpc, tables)
+    return Outcome(True, f"{vpc} with {len(subnets)} subnets{note}")
 
 
 def vpc_cidr(cluster: Cluster) -> str:

@@ -174,6 +174,7 @@ def _network(cluster: Cluster) -> Iterator[tuple[str, str]]:
     for index in range(nat_gateways(cluster)):
         zone = f"-{_place(zones, index)}" if network.has_nat_in_each_zone(cluster) else ""
         yield "route table", names.part(cluster, f"{network.PRIVATE}{zone}-routes")
+    yield "vpc endpoint", names.part(cluster, "s3")
 
 
 def _place(zones: Sequence[str], index: int) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from stockyard.errors import VendorNotFound
+from stockyard.errors import PermissionDenied, VendorNotFound
 from stockyard.providers.clouds.aws.calls import Calls
 
 
@@ -57,6 +57,15 @@ class Kind:
     later: bool = False
     """Our role's permission to look came with a later version of the tenant's template. Who has an older one has none
     of it."""
+
+    def tagged(self, calls: Calls, required_tags: Mapping[str, str]) -> Sequence[TaggedThing]:
+        """The living things that carry all the tags; none of a ``later`` kind that our role may not look at."""
+        try:
+            return self.search(calls, required_tags, None)
+        except PermissionDenied:
+            if not self.later:
+                raise
+            return ()
 
     def state(self, calls: Calls, vendor_id: str) -> State:
         """The thing's state now."""

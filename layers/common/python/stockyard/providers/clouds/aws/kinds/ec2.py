@@ -8,6 +8,7 @@ from typing import Any
 
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.errors import classify
 from stockyard.providers.clouds.aws.kinds.base import Kind, State, TaggedThing
 
 _STATES = {
@@ -36,7 +37,8 @@ def state_of(item: Mapping[str, Any]) -> State:
     """The state that a described thing tells; things without one are present."""
     state = item.get("State")
     name = state.get("Name") if isinstance(state, Mapping) else state
-    return _STATES.get(str(name), State.PRESENT)
+    # AWS documents those of endpoints with capitals, and answers without.
+    return _STATES.get(str(name).lower(), State.PRESENT)
 
 
 def _kind(
@@ -101,6 +103,16 @@ def _delete_placement_group(calls: Calls, vendor_id: str) -> None:
         calls.call("ec2", "delete_placement_group", GroupName=group["GroupName"])
 
 
+def _delete_endpoint(calls: Calls, vendor_id: str) -> None:
+    """Delete an endpoint. EC2 takes several, and refuses each within its answer."""
+    answer = calls.call("ec2", "delete_vpc_endpoints", VpcEndpointIds=[vendor_id])
+    for refusal in answer.get("Unsuccessful") or ():
+        error = refusal.get("Error") or {}
+        code, message = str(error.get("Code") or ""), str(error.get("Message") or "")
+        kind, hint = classify(code, message, 400)
+        raise kind(f"ec2 delete_vpc_endpoints: {message or code}", code=code, hint=hint)
+
+
 def _terminate(calls: Calls, vendor_id: str) -> None:
     calls.call("ec2", "terminate_instances", InstanceIds=[vendor_id])
 
@@ -129,6 +141,10 @@ VOLUME = _kind("volume", "Volumes", "describe_volumes", _by("delete_volume", "Vo
 NETWORK_INTERFACE = _kind("network_interface", "NetworkInterfaces", "describe_network_interfaces", _goes_with_instance)
 SPOT_REQUEST = _kind("spot_request", "SpotInstanceRequests", "describe_spot_instance_requests", _goes_with_instance)
 SNAPSHOT = _kind("snapshot", "Snapshots", "describe_snapshots", _by("delete_snapshot", "SnapshotId"), OwnerIds=["self"])
+VPC_ENDPOINT = replace(
+    _kind("vpc_endpoint", "VpcEndpoints", "describe_vpc_endpoints", _delete_endpoint),
+    later=True,
+)
 PLACEMENT_GROUP = replace(
     _kind("placement_group", "PlacementGroups", "describe_placement_groups", _delete_placement_group, repeatable=True),
     later=True,

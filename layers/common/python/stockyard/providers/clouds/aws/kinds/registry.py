@@ -31,6 +31,7 @@ DELETION_ORDER: tuple[Kind, ...] = (
     iam_kinds.ROLE,
     ec2_kinds.NAT_GATEWAY,
     ec2_kinds.ADDRESS,
+    ec2_kinds.VPC_ENDPOINT,
     ec2_kinds.SECURITY_GROUP,
     ec2_kinds.ROUTE_TABLE,
     ec2_kinds.SUBNET,

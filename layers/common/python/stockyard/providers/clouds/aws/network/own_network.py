@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from stockyard.errors import NotYetVisible
+from stockyard.errors import NotYetVisible, PermissionDenied, VendorQuotaExceeded
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
@@ -47,9 +47,9 @@ def nat_gateway(
 
 def route_table(
     builder: AnyBuilder, key: str, name: str, vpc_id: str, subnets: Sequence[str], target: dict[str, str]
-) -> None:
+) -> str:
     """A table whose default route leads to ``target``, for these subnets. One that had another table has this one
-    then."""
+    then. The table's id."""
     path = ("RouteTable", "RouteTableId")
     create = builder.creation("create_route_table", "route-table", *path, by_token=True, VpcId=vpc_id)
 
@@ -73,6 +73,54 @@ def route_table(
         # The network has grown, or has other gateways than before.
         configure(table)
         builder.ledger.made(line, table, {**line.detail, "subnets": list(subnets)})
+    return table
+
+
+def s3_endpoint(builder: AnyBuilder, name: str, vpc_id: str, tables: Sequence[str]) -> str:
+    """A gateway by which traffic with S3 goes from the subnets of these route tables: image layers of ECR are there. It
+    is free, where a NAT gateway takes money for each byte. Why there is none, for an account that does not take it, as
+    the end of a sentence; else empty: a network is as good without."""
+    service = f"com.amazonaws.{builder.calls.region}.s3"
+    path = ("VpcEndpoint", "VpcEndpointId")
+    create = builder.creation(
+        "create_vpc_endpoint",
+        "vpc-endpoint",
+        *path,
+        by_token=True,
+        VpcId=vpc_id,
+        ServiceName=service,
+        VpcEndpointType="Gateway",
+    )
+
+    def configure(endpoint: str) -> None:
+        _route_by(builder, endpoint, tables)
+
+    wish = Wish(ec2_kinds.VPC_ENDPOINT, "s3", name, create, configure, detail={"tables": list(tables)})
+    try:
+        endpoint = builder.want(wish).vendor_id
+        line = builder.ledger.find(ec2_kinds.VPC_ENDPOINT.name, "s3")
+        if line is not None and list(line.detail.get("tables") or ()) != list(tables):
+            # The network has other zones or gateways than before.
+            configure(endpoint)
+            builder.ledger.made(line, endpoint, {**line.detail, "tables": list(tables)})
+    except (PermissionDenied, VendorQuotaExceeded) as error:
+        return f", without an endpoint of S3: {error.detail}"
+    return ""
+
+
+def _route_by(builder: AnyBuilder, endpoint: str, tables: Sequence[str]) -> None:
+    """Let these route tables lead to the endpoint, and no others."""
+    described = builder.calls.call("ec2", "describe_vpc_endpoints", VpcEndpointIds=[endpoint])["VpcEndpoints"]
+    if not described:
+        raise NotYetVisible(f"endpoint {endpoint} is not shown yet")
+    present = set(described[0].get("RouteTableIds") or ())
+    change = {
+        "AddRouteTableIds": [table for table in tables if table not in present],
+        "RemoveRouteTableIds": sorted(present - set(tables)),
+    }
+    change = {parameter: ids for parameter, ids in change.items() if ids}
+    if change:
+        builder.calls.call("ec2", "modify_vpc_endpoint", VpcEndpointId=endpoint, **change)
 
 
 def _have_others(builder: AnyBuilder, key: str, subnets: Sequence[str]) -> bool:

@@ -28,6 +28,7 @@ RETAGGED = (
     "subnet",
     "volume",
     "vpc",
+    "vpc-endpoint",
 )
 """Types of EC2's resources that carry a cluster's tags."""
 RETAG = (

@@ -255,6 +255,16 @@ ADDITIONS = (
         ("ec2:CreatePlacementGroup", "ec2:DeletePlacementGroup", "ec2:DescribePlacementGroups"),
         feature=EKS,
     ),
+    Addition(
+        10,
+        "let traffic with S3, as that of images of ECR, leave a cluster's own network without a NAT gateway",
+        (
+            "ec2:CreateVpcEndpoint",
+            "ec2:DeleteVpcEndpoints",
+            "ec2:DescribeVpcEndpoints",
+            "ec2:ModifyVpcEndpoint",
+        ),
+    ),
 )
 SHARED_NETWORKS = 9
 """The version with which clusters can stand in a network of another account, and use keys of another account."""

@@ -64,6 +64,7 @@ READ = (
     "ec2:DescribeSpotInstanceRequests",
     "ec2:DescribeSubnets",
     "ec2:DescribeVolumes",
+    "ec2:DescribeVpcEndpoints",
     "ec2:DescribeVpcs",
     "ec2:GetEbsDefaultKmsKeyId",
     "elasticloadbalancing:DescribeListeners",
@@ -90,6 +91,8 @@ CREATE_EC2 = {
     "ec2:RunInstances": ("instance", "volume", "network-interface"),
 }
 """Creating action -> resource types that the call makes and tags."""
+CREATE_ENDPOINT = {"ec2:CreateVpcEndpoint": ("vpc-endpoint",)}
+"""The same in a statement of its own: of the things above it would change those of others, their route tables."""
 CREATE_WITHIN = {
     "InVpc": (("ec2:CreateRouteTable", "ec2:CreateSubnet"), ("vpc",)),
     "InSubnet": (("ec2:CreateNatGateway",), ("elastic-ip", "subnet")),
@@ -108,6 +111,7 @@ CHANGE_EC2 = {
     "ec2:AttachVolume": ("instance", "volume"),
     "ec2:AuthorizeSecurityGroupIngress": ("security-group",),
     "ec2:CreateRoute": ("route-table",),
+    "ec2:CreateVpcEndpoint": ("vpc",),
     "ec2:DeleteInternetGateway": ("internet-gateway",),
     "ec2:DeleteNatGateway": ("natgateway",),
     "ec2:DeleteRouteTable": ("route-table",),
@@ -115,10 +119,12 @@ CHANGE_EC2 = {
     "ec2:DeleteSubnet": ("subnet",),
     "ec2:DeleteVolume": ("volume",),
     "ec2:DeleteVpc": ("vpc",),
+    "ec2:DeleteVpcEndpoints": ("vpc-endpoint",),
     "ec2:DetachInternetGateway": ("internet-gateway", "vpc"),
     "ec2:DisassociateRouteTable": ("route-table", "subnet"),
     "ec2:GetConsoleOutput": ("instance",),
     "ec2:ModifyVpcAttribute": ("vpc",),
+    "ec2:ModifyVpcEndpoint": ("route-table", "vpc-endpoint"),
     "ec2:ReleaseAddress": ("elastic-ip",),
     "ec2:RevokeSecurityGroupIngress": ("security-group",),
     "ec2:TerminateInstances": ("instance",),
@@ -297,11 +303,13 @@ def _own_trust(account: CloudAccount, stage: Stage) -> Statement:
 def _machines(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:
     parameters = "arn:${AWS::Partition}:ssm:*::parameter/aws/service"
     images = [f"{parameters}/canonical/ubuntu/server/*", f"{parameters}/deeplearning/ami/*"]
-    made_by = {"StringEquals": {"ec2:CreateAction": sorted(name.split(":")[1] for name in CREATE_EC2)}}
+    created = {**CREATE_EC2, **CREATE_ENDPOINT}
+    made_by = {"StringEquals": {"ec2:CreateAction": sorted(name.split(":")[1] for name in created)}}
     return [
         allow("Read", list(READ), ["*"]),
         allow("ReadImageParameter", ["ssm:GetParameter"], images),
         allow("Create", sorted(CREATE_EC2), things(here, CREATE_EC2), request_tagged),
+        allow("CreateEndpoint", sorted(CREATE_ENDPOINT), things(here, CREATE_ENDPOINT), request_tagged),
         *(
             allow(f"Create{name}", list(actions), things(here, {name: used}))
             for name, (actions, used) in CREATE_WITHIN.items()
@@ -310,7 +318,7 @@ def _machines(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[st
             allow(f"Create{name}", list(actions), [shared("ec2", f"{kind}/*") for kind in used])
             for name, (actions, used) in CREATE_WITHIN_SHARED.items()
         ),
-        allow("TagWhatIsCreated", ["ec2:CreateTags"], things(here, CREATE_EC2), both(request_tagged, made_by)),
+        allow("TagWhatIsCreated", ["ec2:CreateTags"], things(here, created), both(request_tagged, made_by)),
         allow("ChangeOurs", sorted(CHANGE_EC2), things(here, CHANGE_EC2), thing_tagged),
         # Where volumes are encrypted by a key that is not AWS's, EC2 asks for these in the caller's name. A central key
         # is of another account, whose key policy decides.

@@ -31,6 +31,8 @@ OF_EC2 = (
     ec2_kinds.VOLUME,
     ec2_kinds.SNAPSHOT,
     ec2_kinds.LAUNCH_TEMPLATE,
+    ec2_kinds.PLACEMENT_GROUP,
+    ec2_kinds.VPC_ENDPOINT,
     ec2_kinds.NAT_GATEWAY,
     ec2_kinds.ADDRESS,
     ec2_kinds.SECURITY_GROUP,
@@ -83,7 +85,7 @@ def _ec2(builder: Builder, stale_keys: Sequence[str]) -> int:
     """Things of EC2, those that lack the same by one call. How many there are."""
     differing: dict[Difference, list[tuple[Kind, str]]] = defaultdict(list)
     for kind in OF_EC2:
-        for thing in kind.search(builder.calls, tags.of_cluster(builder.owner), None):
+        for thing in kind.tagged(builder.calls, tags.of_cluster(builder.owner)):
             differing[difference(builder, thing.tags, stale_keys)].append((kind, thing.vendor_id))
     for change, things in differing.items():
         for start in range(0, len(things), _BATCH):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from stockyard.errors import PermissionDenied, VendorConflict, VendorError
+from stockyard.errors import VendorConflict, VendorError
 from stockyard.ports import LedgerThings, Skipped, Tagged
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls, ListingCalls
-from stockyard.providers.clouds.aws.kinds.base import Kind, State, TaggedThing
+from stockyard.providers.clouds.aws.kinds.base import State
 from stockyard.providers.clouds.aws.kinds.registry import DELETION_ORDER, GLOBAL, KINDS
 from stockyard.providers.clouds.aws.sessions import Clients
 
@@ -52,7 +52,7 @@ def _in_region(calls: Calls, installation: str, tenant: str, *, with_global: boo
     for kind in DELETION_ORDER:
         if kind.name in GLOBAL and not with_global:
             continue
-        for item in _matches(calls, kind, tags.of_tenant(installation, tenant)):
+        for item in kind.tagged(calls, tags.of_tenant(installation, tenant)):
             if tags.RESOURCE in item.tags and tags.GENERATION in item.tags:
                 yield Tagged(
                     kind.name,
@@ -63,15 +63,6 @@ def _in_region(calls: Calls, installation: str, tenant: str, *, with_global: boo
                     item.tags[tags.GENERATION],
                     item.tags.get(tags.SINCE),
                 )
-
-
-def _matches(calls: Calls, kind: Kind, required_tags: Mapping[str, str]) -> Sequence[TaggedThing]:
-    try:
-        return kind.search(calls, required_tags, None)
-    except PermissionDenied:
-        if not kind.later:
-            raise
-        return ()
 
 
 def discard(calls: Calls, thing: Tagged) -> bool:

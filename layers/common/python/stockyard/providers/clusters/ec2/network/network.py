@@ -94,7 +94,7 @@ def ensure(builder: Builder) -> Outcome:
     gateway = own_network.internet_gateway(builder, builder.name("igw"), vpc)
     subnets = _subnets(builder, vpc, plan)
     public, private = ([subnets[key] for key in plan.keys(tier)] for tier in (PUBLIC, PRIVATE))
-    _route_table(builder, PUBLIC, vpc, public, {"GatewayId": gateway})
+    tables = [_route_table(builder, PUBLIC, vpc, public, {"GatewayId": gateway})]
     gateways = {index: _nat_gateway(builder, index, subnets[layout.key(PUBLIC, index)]) for index in plan.gateways}
     pending = [nat.vendor_id for nat in gateways.values() if nat.pending]
     if pending:
@@ -103,12 +103,14 @@ def ensure(builder: Builder) -> Outcome:
     # The table of the first zone last: the ledger then still tells which subnets the others take from it.
     for index in reversed(plan.gateways):
         served = private if len(plan.gateways) == 1 else [subnets[layout.key(PRIVATE, index)]]
-        _route_table(builder, _table_key(index), vpc, served, {"NatGatewayId": gateways[index].vendor_id})
+        target = {"NatGatewayId": gateways[index].vendor_id}
+        tables.append(_route_table(builder, _table_key(index), vpc, served, target))
+    note = own_network.s3_endpoint(builder, builder.name("s3"), vpc, tables)
     waiting = _without(builder, [index for index in range(layout.MOST_ZONES) if index not in plan.occupied])
     if waiting:
         return Outcome(False, waiting)
     names = [plan.zones[index] for index in plan.staying]
-    return Outcome(True, f"{vpc} with {2 * len(names)} subnets in {', '.join(names)}")
+    return Outcome(True, f"{vpc} with {2 * len(names)} subnets in {', '.join(names)}{note}")
 
 
 def first_zone(builder: Builder) -> str:
@@ -331,5 +333,5 @@ def _without(builder: Builder, places: Sequence[int]) -> str | None:
     return None
 
 
-def _route_table(builder: Builder, key: str, vpc: str, subnets: Sequence[str], target: dict[str, str]) -> None:
-    own_network.route_table(builder, key, builder.name(f"{key}-routes"), vpc, subnets, target)
+def _route_table(builder: Builder, key: str, vpc: str, subnets: Sequence[str], target: dict[str, str]) -> str:
+    return own_network.route_table(builder, key, builder.name(f"{key}-routes"), vpc, subnets, target)
