@@ -86,9 +86,11 @@ class StageConfig(Choices):
     open_burst_limit: int = 40
     """Requests at once of each route that takes no token."""
     concurrency_quota: int = 0
-    """How many functions may run at once in the account and region. From 500 on, parts are kept for what must go on
-    ([how](operations.md#concurrency)). 0: it is not known, and nothing is kept. At most a fifth of it waits for news
-    (``waits``): where it is not known, of the ten that a new account has."""
+    """How many functions may run at once in the account and region, where parts of it are to be kept for what must go
+    on: from 500 on ([how](operations.md#concurrency)). 0: nothing is kept."""
+    account_concurrency: int = 0
+    """How many functions may run at once in the account and region: at most a fifth of it waits for news (``waits``).
+    0: ``cdk deploy`` reads it from the account; where it cannot, it is the ten that a new account has."""
     domain: str = ""
     """The API's name, which everything that is made keeps for ever: user data, launch templates, agents. Without one it
     is the gateway's own, and ends with the stack. Point the name at the output ``DomainTarget``. ``prod`` needs one."""
@@ -107,6 +109,11 @@ class StageConfig(Choices):
     cloudfront: CloudFront | None = None
     """CloudFront with a web ACL of AWS WAF in front of the API; needs ``domain`` and ``region``. Its keys are below.
     None: clients reach API Gateway directly. [How](operations.md#cloudfront-and-aws-waf)"""
+
+    @property
+    def concurrency(self) -> int:
+        """Number of functions that may run at once, as a setting or the account says; 0 where nobody knows it."""
+        return self.concurrency_quota or self.account_concurrency
 
     @property
     def regional_domain(self) -> str:
@@ -329,6 +336,7 @@ CHECKS: Mapping[str, Check] = {
     "open_rate_limit": _whole(1, 10000),
     "open_burst_limit": _whole(1, 5000),
     "concurrency_quota": _whole(0, 1_000_000),
+    "account_concurrency": _whole(0, 1_000_000),
     "tenant_rate_limit": _whole(0, 10000),
     "tenant_burst_limit": _whole(1, 10000),
     "tenant_waits": _whole(0, 1000),

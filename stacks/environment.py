@@ -44,7 +44,7 @@ def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str
     Things are referred to by name where a reference would close a circle (function - workflow - function).
     """
     names = Names(config.stage)
-    waits = most_waits(config.waits, config.concurrency_quota)
+    waits = most_waits(config.waits, config.concurrency)
     hashes = {"origin_key_hashes": ",".join(config.origin_key_hashes)} if config.origin_key_hashes else {}
     values: dict[str, Any] = {
         **{each.name: getattr(config, each.name) for each in fields(Settings) if each.name in _CONFIGURED},

@@ -23,8 +23,8 @@ from stockyard.metrics import Metric
 _ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 _BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
 _MISSING = cloudwatch.TreatMissingData
-MOST_CONCURRENT = 800
-"""Executions at once that an alarm says: four fifths of what AWS gives an account that asked for nothing."""
+USUAL_CONCURRENCY = 1000
+"""The concurrency that AWS gives an account that asked for nothing, once it is no new one."""
 INDEXES = ("due", "everything")
 _FIVE, _QUARTER = Duration.minutes(5), Duration.minutes(15)
 
@@ -54,7 +54,7 @@ class Monitoring(Construct):
             self._alarm(f"{name}-failures", waiting, 0, f"{name}: the failure queue holds work that nobody did")
         self._watch_background(functions)
         self._watch_operations(workflows)
-        self._watch_limits()
+        self._watch_limits(config.concurrency or USUAL_CONCURRENCY)
         self._alarm("api-errors", api.metric_server_error(period=_FIVE), 0, "The API answered 5xx")
         self._dashboard(api, functions, failures, workflows)
 
@@ -112,19 +112,20 @@ class Monitoring(Construct):
             silence=True,
         )
 
-    def _watch_limits(self) -> None:
-        """Alarms for what AWS or the realm refuses us."""
+    def _watch_limits(self, concurrency: int) -> None:
+        """Alarms for what AWS or the realm refuses us. ``concurrency`` is how many functions may run at once."""
         self._alarm(
             "functions-throttled",
             lambda_.Function.metric_all_throttles(period=_FIVE, statistic="Sum"),
             0,
             "Lambda throttled functions of this account and region: its concurrency is used up",
         )
+        most = concurrency * 4 // 5
         self._alarm(
             "functions-concurrency",
             lambda_.Function.metric_all_concurrent_executions(period=_FIVE, statistic="Maximum"),
-            MOST_CONCURRENT,
-            f"More than {MOST_CONCURRENT} functions ran at once in this account and region; 1,000 may by default",
+            most,
+            f"More than {most:,} functions ran at once in this account and region, in which {concurrency:,} may",
         )
         places = [{}, *({"GlobalSecondaryIndexName": index} for index in INDEXES)]
         throttles = {

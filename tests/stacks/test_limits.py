@@ -27,6 +27,9 @@ def test_at_most_a_fifth_of_the_functions_of_an_account_wait_for_news() -> None:
     waits = {quota: variables(config(concurrency_quota=quota), "records", "https://x") for quota in (0, 1_000)}
     names = ("STOCKYARD_WAITS", "STOCKYARD_TENANT_WAITS")
     assert [[waits[quota][name] for name in names] for quota in (0, 1_000)] == [["2", "2"], ["200", "20"]]
+    read = config(account_concurrency=100)
+    assert variables(read, "records", "https://x")["STOCKYARD_WAITS"] == "20"
+    assert read.concurrency_quota == 0, "what is read is not kept for anybody"
 
 
 def test_an_environment_that_aws_does_not_take_is_refused() -> None:
