@@ -11,7 +11,6 @@ from stacks.config import StageConfig, check_region, load
 from stacks.errors import ConfigError
 from stacks.node import use_bundled_node
 
-
 SECONDS = 5
 """For the connection and for the answer of AWS, each: a deployment does not wait for what it can do without."""
 

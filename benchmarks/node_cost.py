@@ -174,7 +174,7 @@ def node_life() -> dict[str, float]:
 
 
 def posts_of_spot() -> float:
-    """Posts a month of the agent of a cluster with spot nodes."""
+    """Posts a month of the agent of a cluster with spot nodes that do not tell the cluster of their end."""
     return rates.HOURS * 3600 / INTERRUPTIBLE_SECONDS
 
 

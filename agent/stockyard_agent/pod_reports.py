@@ -41,7 +41,8 @@ _UNREADABLE = 422
 class PodReports:
     """Watches the pods of the cluster and posts what they are.
 
-    ``jitter`` returns numbers from 0 to 1; ``waiting`` is called when Stockyard has heard of pods that wait anew.
+    ``jitter`` returns numbers from 0 to 1; ``waiting`` is called when Stockyard has heard of pods that wait anew, or of
+    a machine that ends.
     """
 
     def __init__(
@@ -151,9 +152,12 @@ class PodReports:
 
     def _follow_nodes(self) -> None:
         if self._monotonic() - self._nodes_at >= NODES_SECONDS or not self._nodes.complete:
-            moment = self._now()
+            moment, interruptions = self._now(), self._nodes.interruptions
             self._nodes.follow()
             self._nodes_at, self._nodes_known_at = self._monotonic(), moment
+            if self._nodes.interruptions != interruptions:
+                # Its machine has told Stockyard, which has the drain of the node ready.
+                self._waiting()
 
     def _look(self) -> None:
         """Look from time to time whether budgets are as they were told: of them no watch says it."""

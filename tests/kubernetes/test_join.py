@@ -4,11 +4,13 @@ renewed without us, and a kubelet serves under its own names. The controllers is
 from __future__ import annotations
 
 import base64
+import json
 import ssl
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from cryptography import x509
@@ -19,6 +21,7 @@ from cryptography.x509.oid import NameOID
 from local.kubernetes.certificates import CLIENT, SERVING
 from local.kubernetes.real.client import MERGE, Client, Refused, certified
 from local.kubernetes.store import stamp
+from stockyard.machines.on_machine import stockyard_near
 from tests.kubernetes.rigs import RealRig, until
 from tests.unit.agent.rig import TOKEN
 from tests.unit.agent.story import Killed
@@ -107,7 +110,23 @@ def machines(rig: RealRig) -> Iterator[Machines]:
         rig.administer("DELETE", f"{PATH}/{item['metadata']['name']}")
 
 
-def test_a_machine_joins_by_its_token_and_renews_its_certificate(rig: RealRig, machines: Machines) -> None:
+def labels_itself(rig: RealRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kubelet of worker-1 may say on its own Node, and on no other, that its machine ends."""
+    folder, place = rig.plane.folder, urlsplit(rig.plane.url)
+    endpoint = {"host": place.hostname, "port": place.port, "node_name": "worker-1"}
+    paths = {"AUTHORITY": "pki/ca.crt", "KUBELET": "worker-1.pem", "ENDPOINT": "endpoint.json"}
+    for name, path in paths.items():
+        monkeypatch.setattr(stockyard_near, name, str(folder / path))
+    for name, is_taken in (("worker-1", True), ("worker-2", False)):
+        (folder / "endpoint.json").write_text(json.dumps({**endpoint, "node_name": name}))
+        assert stockyard_near.label("announced") is is_taken
+    labels = rig.administer("GET", "/api/v1/nodes/worker-1")["metadata"]["labels"]
+    assert labels[stockyard_near.INTERRUPTION] == "announced"
+
+
+def test_a_machine_joins_by_its_token_and_renews_its_certificate(
+    rig: RealRig, machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The token signer has put the token on the public document by which a machine knows the cluster.
     public, own = "/api/v1/namespaces/kube-public/configmaps", "/api/v1/namespaces/kube-system"
     until(lambda: "jws-kubeconfig-abcdef" in rig.administer("GET", f"{public}/cluster-info")["data"])
@@ -126,6 +145,7 @@ def test_a_machine_joins_by_its_token_and_renews_its_certificate(rig: RealRig, m
     with pytest.raises(Refused, match="is not allowed to modify node"):
         machines.register("worker-1", "worker-2")
     machines.register("worker-1", "worker-1")
+    labels_itself(rig, monkeypatch)
     # A certificate that is there is renewed by Kubernetes itself, and by nobody under another name.
     renewal = machines.ask("worker-1", "worker-1")
     until(lambda: machines.conditions(renewal) == ["Approved"])

@@ -20,20 +20,23 @@ DOMAINS = (
     "failure-domain.beta.kubernetes.io/", "node-role.kubernetes.io/", "vcluster.com/",
 )  # fmt: skip
 """How labels begin that are told of every node."""
+INTERRUPTION, ANNOUNCED = "stockyard.dev/interruption", "announced"
+"""The label, and its value, by which a machine says on its own Node that its cloud takes it back."""
 Facts = dict[str, Any]
 _FORBIDDEN = 403
 
 
 class Nodes:
     """Not for threads. ``news`` counts changes of what is told of nodes, ``losses`` nodes that were ready and are so no
-    more, or are gone. A heartbeat of a kubelet changes nothing that is told."""
+    more, or are gone, ``interruptions`` those whose end was announced. A heartbeat of a kubelet changes nothing that is
+    told."""
 
     def __init__(self, kube: Kubernetes, monotonic: Callable[[], float], log: Callable[[str], None]) -> None:
         self._following = Following(kube, NODES, {}, _named, PAGE, self._count)
         self._monotonic, self._log = monotonic, log
         self._blind_until: float | None = None
         self._heard_at = 0.0
-        self.news = self.losses = 0
+        self.news = self.losses = self.interruptions = 0
 
     @property
     def complete(self) -> bool:
@@ -73,6 +76,10 @@ class Nodes:
         self.news += 1
         was_ready, is_ready = (node is not None and node[1]["ready"] == "True" for node in (before, after))
         self.losses += was_ready and not is_ready
+        had_end, has_end = (
+            node is not None and node[1]["labels"].get(INTERRUPTION) == ANNOUNCED for node in (before, after)
+        )
+        self.interruptions += has_end and not had_end
 
 
 def node_of(node: Object) -> tuple[str, Facts]:

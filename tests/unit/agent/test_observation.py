@@ -29,7 +29,7 @@ def test_post_has_documented_members(rig: Rig) -> None:
     assert first == {
         "sequence": int(START.timestamp() * 1000),
         "observed_at": "2026-01-02T03:04:05.678Z",
-        "agent_version": "1",
+        "agent_version": "2",
         "kubernetes_version": "v1.34.1",
         "ca_hash": PIN,
         "results": [],

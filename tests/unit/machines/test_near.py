@@ -74,6 +74,12 @@ def server(authority: Authority) -> Iterator[Server]:
     server.close()
 
 
+def test_a_machine_that_has_not_joined_labels_no_node(near: Any, tmp_path: Path) -> None:
+    assert not near.label("watched")
+    (tmp_path / "endpoint.json").write_text(json.dumps({"host": HOST, "port": 1, "addresses": []}))
+    assert not near.label("watched")
+
+
 def endpoint(port: int, *addresses: str) -> dict[str, Any]:
     return {"host": HOST, "port": port, "addresses": list(addresses)}
 

@@ -172,7 +172,7 @@ def test_a_private_name_of_the_endpoint_leads_to_its_addresses_before_the_node_j
         node.main([])
         assert (f"10.160.0.5 {name} " in hosts.read_text()) is is_internal
         assert json.loads((tmp_path / "endpoint.json").read_text()) == {
-            "host": name, "port": 6443, "addresses": ["10.160.0.5"],
+            "host": name, "port": 6443, "addresses": ["10.160.0.5"], "node_name": "workers-1",
         }  # fmt: skip
     assert hosts.read_text().startswith("127.0.0.1 localhost\n")
     assert looked == [], "the authority is not there yet"

@@ -119,6 +119,26 @@ def test_a_spot_machine_tells_of_its_end_after_all_else(node: Any, monkeypatch: 
     assert [post["kind"] for post in posts] == ["maintenance", "rebalance", "interruption"]
 
 
+def test_a_spot_machine_labels_its_own_node_once_it_has_joined_and_when_it_ends(
+    node: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster that takes no label holds nothing up; Stockyard hears first."""
+    values: list[str] = []
+    answers = [False, True, False, False]
+
+    def label(value: str) -> bool:
+        values.append(value)
+        return answers.pop(0)
+
+    monkeypatch.setattr(node.stockyard_near, "label", label)
+    (post,) = watched(node, monkeypatch, [{}, {}, {}, ACTION])
+    assert post["kind"] == "interruption"
+    assert values == ["watched", "watched", "announced", "announced"]
+    monkeypatch.setitem(FACTS, "instance-life-cycle", "on-demand")
+    watched(node, monkeypatch, [scheduled(event("30 Nov 2026 09:00:43 GMT"))])
+    assert len(values) == 4, "others do not"
+
+
 def test_a_machine_of_no_cloud_does_not_watch(node: Any) -> None:
     node.watch({"token": "t", "claim_id": CLAIM})
 

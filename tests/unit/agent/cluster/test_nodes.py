@@ -71,6 +71,18 @@ def test_a_change_of_a_node_is_told_within_ten_seconds_while_nobody_waits(rig: R
     assert len(rig.platform.pods.posts) == 2
 
 
+def test_the_agent_comes_at_once_when_a_machine_says_that_it_ends(rig: Rig) -> None:
+    """At each announcement once, and not because a machine watches for one."""
+    called: list[str] = []
+    rig.add_node("a")
+    reports = rig.reports(waiting=lambda: called.append("soon"))
+    rig.steps(reports, 10)
+    for value, count in (("watched", 0), ("announced", 1), ("announced", 1)):
+        changed(rig, "a", lambda node, value=value: node["metadata"]["labels"].update({nodes.INTERRUPTION: value}))
+        rig.steps(reports, 6)
+        assert len(called) == count, value
+
+
 def test_nodes_that_come_go_and_are_ready_again_are_told_within_ten_seconds(rig: Rig) -> None:
     rig.add_node("a")
     changed(rig, "a", ready("False"))

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from agent.stockyard_agent import observation
 from local.kubernetes.store import Key
 from stockyard.domain.records import Event, NodeClaim, Operation, SimulatedMachine
 from stockyard.domain.values import times
 from stockyard.errors import NotFound, Unauthorized
 from stockyard.lifecycle.nodes.interruption import LAST_SECONDS
 from stockyard.operations.listing import every
-from stockyard.operations.machines.observe import INTERRUPTIBLE_SECONDS
+from stockyard.operations.machines.observe import INTERRUPTIBLE_SECONDS, INTERRUPTION
 from stockyard.operations.node_claims.interruption import MOST_NOTICE, report_interruption
 from stockyard.ports import Put, Remove, Replace
 from tests.harness.sent import waiting
@@ -230,10 +231,21 @@ def test_a_far_end_is_taken_for_a_near_one(yard: Yard) -> None:
     assert yard.nodes.now(claim).ends_at == latest
 
 
-@pytest.mark.parametrize(("capacity_type", "interval"), [("spot", INTERRUPTIBLE_SECONDS), ("on-demand", 60)])
-def test_an_agent_of_spot_nodes_comes_soon(yard: Yard, capacity_type: str, interval: int) -> None:
+@pytest.mark.parametrize(
+    ("labels", "version", "interval"),
+    [
+        ({"karpenter.sh/capacity-type": "spot"}, "2", INTERRUPTIBLE_SECONDS),
+        ({"karpenter.sh/capacity-type": "on-demand"}, "2", 60),
+        ({"karpenter.sh/capacity-type": "spot", INTERRUPTION: "watched"}, "2", 60),
+        ({"karpenter.sh/capacity-type": "spot", INTERRUPTION: "watched"}, "1", INTERRUPTIBLE_SECONDS),
+    ],
+)
+def test_an_agent_of_spot_nodes_comes_soon_unless_machines_and_agent_tell_each_other(
+    yard: Yard, labels: dict[str, str], version: str, interval: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     claim = available(yard)
-    yard.rig.node("worker")["metadata"]["labels"]["karpenter.sh/capacity-type"] = capacity_type
+    monkeypatch.setattr(observation, "VERSION", version)
+    yard.rig.node("worker")["metadata"]["labels"].update(labels)
     yard.meanwhile()
     assert yard.reply is not None
     assert (yard.reply.commands, yard.reply.interval_seconds) == ((), interval)

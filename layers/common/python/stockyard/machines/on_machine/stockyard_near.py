@@ -2,7 +2,8 @@
 
 The load balancer's name leads out of the network and back in. A node that reaches the control plane's own address, and
 meets the cluster's own certificate there, has the name in its hosts file; when the address is silent, it goes. Members
-of the control plane come and go: the cluster itself says which there are. Standard library only.
+of the control plane come and go: the cluster itself says which there are. Standard library only. What else a node says
+to its cluster itself is here too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ MEMBERS = "/api/v1/namespaces/default/endpoints/kubernetes"
 SECONDS = 3
 MARK = "# Stockyard: the API server, within the network"
 # It has a copy of the hosts file of the moment when it was started.
+INTERRUPTION = "stockyard.dev/interruption"
 RESTART = "crictl --runtime-endpoint unix:///run/containerd/containerd.sock"
 RESTART += " ps --quiet --name '^kube-proxy$' | xargs --no-run-if-empty crictl stop"
 
@@ -53,6 +55,24 @@ def members(endpoint: dict[str, Any]) -> list[str]:
     url = f"https://{endpoint['host']}:{endpoint['port']}{MEMBERS}"
     with urllib.request.urlopen(url, timeout=SECONDS, context=context) as answer:
         return addresses(json.load(answer))
+
+
+def label(value: str) -> bool:
+    """Label this machine's Node with the state of the machine's interruption: ``watched`` or ``announced``. Whether the
+    cluster took it: the machine may not have joined yet. A kubelet may label its own Node."""
+    try:
+        with open(ENDPOINT) as file:
+            endpoint = json.load(file)
+        context = ssl.create_default_context(cafile=AUTHORITY)
+        context.load_cert_chain(KUBELET)
+        url = f"https://{endpoint['host']}:{endpoint['port']}/api/v1/nodes/{endpoint['node_name']}"
+        body = json.dumps({"metadata": {"labels": {INTERRUPTION: value}}}).encode()
+        headers = {"Content-Type": "application/merge-patch+json"}
+        request = urllib.request.Request(url, body, headers, method="PATCH")
+        with urllib.request.urlopen(request, timeout=SECONDS, context=context):  # noqa: S310
+            return True
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def refresh(endpoint: dict[str, Any]) -> None:

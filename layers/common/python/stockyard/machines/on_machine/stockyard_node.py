@@ -183,20 +183,26 @@ def scheduled(moment: str) -> str:
 def watch(node: dict[str, str], pause: Callable[[float], None] = time.sleep) -> None:
     """Tell Stockyard of each kind of announcement once, until it has heard that the machine ends.
 
-    Only spot machines ask for what is announced to them alone, and often. Returns at once on a machine of no cloud, and
-    when there is nothing more to tell.
+    Only spot machines ask for what is announced to them alone, and often; their Nodes say so, and that they end, by
+    which the cluster's agent comes at once. Returns at once on a machine of no cloud, and when there is nothing more to
+    tell.
     """
     if "token" in node:
         return
     spot = machine.patiently(lambda: metadata("instance-life-cycle")) == "spot"
-    kinds = list(NOTICES) if spot else ["maintenance"]
+    kinds, labelled = list(NOTICES) if spot else ["maintenance"], not spot
     while kinds:
         try:
             announced = notice(kinds)
             if announced:
                 post(node, "interruptions", **announced)
-                kinds = [] if announced["kind"] == "interruption" else [k for k in kinds if k != announced["kind"]]
+                if announced["kind"] == "interruption":
+                    # What the cluster does not hear its agent does, when it comes.
+                    _ = stockyard_near.label("announced") or stockyard_near.label("announced")
+                    return
+                kinds = [kind for kind in kinds if kind != announced["kind"]]
                 continue
+            labelled = labelled or stockyard_near.label("watched")
         except (OSError, ValueError, KeyError) as error:
             sys.stderr.write(f"{type(error).__name__} {getattr(error, 'code', '')}\n")
         pause(WATCH_SECONDS if spot else MAINTENANCE_SECONDS)
@@ -216,7 +222,7 @@ def main(arguments: list[str]) -> None:
     provider = "" if "token" in node else machine.patiently(machine.provider_id)
     answer = accepted(lambda: post(node, "join"))
     host, port = machine.address(answer["endpoint"])
-    near = {"host": host, "port": port, "addresses": answer.get("addresses", [])}
+    near = {"host": host, "port": port, "addresses": answer.get("addresses", []), "node_name": answer["node_name"]}
     machine.save("endpoint.json", json.dumps(near) + "\n")
     if answer.get("internal_endpoint"):
         # Whoever answers there has to have the authority that the token's hash pins.

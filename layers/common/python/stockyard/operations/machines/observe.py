@@ -60,7 +60,12 @@ MOVING = frozenset({"sequence", "observed_at", "written_at", "pods"})
 """What differs in each post."""
 
 INTERRUPTIBLE_SECONDS = 20
-"""How soon the agent of a cluster with spot nodes comes again: the warning is two minutes, and it has to hear of it."""
+"""How soon the agent of a cluster with spot nodes comes again whose machines do not tell the cluster that they end: the
+warning is two minutes, and it has to hear of it."""
+INTERRUPTION = "stockyard.dev/interruption"
+"""The label of nodes whose machines do: see ``machines/on_machine/stockyard_near.py``."""
+DEAF_AGENTS = ("1",)
+"""Versions of agents that do not come by that label."""
 
 PATIENT_SECONDS = 3600
 """How long a drain has to wait until its cluster's agent comes less often for it."""
@@ -185,7 +190,9 @@ def _pause(services: Services, observation: Mapping[str, Any], busy_at: str) -> 
     rules = services.settings
     attentive = bool(busy_at) and services.seconds_since(busy_at) < ATTENTIVE_SECONDS
     seconds = rules.agent_quiet_seconds if attentive else rules.agent_idle_seconds
-    if any(node["labels"].get(CAPACITY_TYPE) == SPOT for node in observation["nodes"]):
+    is_deaf = observation["agent_version"] in DEAF_AGENTS
+    of_spot = (node["labels"] for node in observation["nodes"] if node["labels"].get(CAPACITY_TYPE) == SPOT)
+    if any(is_deaf or INTERRUPTION not in labels for labels in of_spot):
         return min(seconds, INTERRUPTIBLE_SECONDS)
     return seconds
 
