@@ -26,8 +26,8 @@ def test_crash_matrix(soaking: bool, seed: int, record_property: Callable[[str, 
     remaining_cells = [cell for cell in cells if cell not in kills]
     if not soaking:
         chance = random.Random(seed)
-        kills = chance.sample(kills, len(kills) // 3)
-        remaining_cells = chance.sample(remaining_cells, len(remaining_cells) // 8)
+        kills = chance.sample(kills, len(kills) // 6)
+        remaining_cells = chance.sample(remaining_cells, len(remaining_cells) // 12)
     selected = [*kills, *remaining_cells]
     started = time.perf_counter()
     wrong: dict[str, str] = {}
