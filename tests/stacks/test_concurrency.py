@@ -62,7 +62,7 @@ def test_lambda_and_sts_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         stub.add_response(operation, answer)
         stub.activate()
     monkeypatch.setattr(boto3, "client", lambda name, **_: clients[name])
-    assert app.read_concurrency("eu-west-1") == (ACCOUNT, 400)
+    assert concurrency.read_from_aws("eu-west-1") == (ACCOUNT, 400)
 
 
 @pytest.mark.parametrize(
