@@ -53,7 +53,7 @@ class NodeGroup(Input):
     max_price: MaxPrice | None = None
     """The most that a node may cost as spot."""
     root_disk_gib: Annotated[int, Field(ge=1, le=MOST_DISK_GIB)] = DISK_GIB
-    """The size of the one disk that a node has, in GiB."""
+    """The size of the one disk that a node has, in GiB. Without a size that is asked for, a node with GPUs has 100."""
     update_strategy: UpdateStrategy = Field(default_factory=UpdateStrategy)
     """How nodes are replaced that are not as they would be made now."""
 
