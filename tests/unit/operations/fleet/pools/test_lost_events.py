@@ -155,3 +155,18 @@ def test_a_request_that_is_sent_again_finds_its_pool(yard: Yard) -> None:
     for request in ("plr_2", ""):
         with pytest.raises(InUse):
             pools.create_pool(services, yard.cluster, new_pool, USER, request)
+
+
+def test_a_pool_is_made_while_its_cluster_goes_on(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    services, check = yard.nodes.services, pools.check_pool
+    statuses = iter(("degraded", "ready"))
+
+    def changing(*call: Any) -> None:
+        check(*call)
+        if status := next(statuses, None):
+            current = yard.current()
+            services.store.commit(Replace(replace(current, status=status, version=current.version + 1)))
+
+    monkeypatch.setattr(pools, "check_pool", changing)
+    pool = pools.create_pool(services, yard.cluster, pools.NewPool(name="workers", quantity=1), USER)
+    assert pools.pools_of(services, yard.cluster.id) == [pool]

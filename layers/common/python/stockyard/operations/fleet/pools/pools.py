@@ -43,6 +43,8 @@ IN_SETTINGS = (
     "{name} is a node group of the cluster's settings: change settings.{setting} by PATCH /v1/clusters/{{id}}."
 )
 claims_of = cluster_claims.claims_of
+TRIES = 8
+"""How often a write is tried that others overtake."""
 
 
 def find_pool(services: Services, cluster: Cluster, name: str) -> Pool:
@@ -72,15 +74,27 @@ def create_pool(services: Services, cluster: Cluster, new_pool: NewPool, actor: 
     existing = services.store.get(Pool, pool_id(cluster.id, new_pool.name)) if request else None
     if existing is not None and existing.request == request:
         return existing
-    check_pool(services, cluster, new_pool)
-    pool = replace(draft(services, cluster.id, new_pool, actor), request=request)
-    try:
-        services.store.commit(*creation(services, pool, actor), Check(Cluster, cluster.id, {"status": cluster.status}))
-    except Conflict as conflict:
-        if conflict.index == 0:
-            raise InUse(f"Cluster {cluster.name} has a pool {pool.name}.") from conflict
-        raise
-    return pool
+    for _ in range(TRIES):
+        check_pool(services, cluster, new_pool)
+        pool = replace(draft(services, cluster.id, new_pool, actor), request=request)
+        try:
+            services.store.commit(
+                *creation(services, pool, actor), Check(Cluster, cluster.id, {"status": cluster.status})
+            )
+        except Conflict as conflict:
+            if conflict.index == 0:
+                raise InUse(f"Cluster {cluster.name} has a pool {pool.name}.") from conflict
+            cluster = _current(services, cluster)
+            continue
+        return pool
+    raise Conflict("The cluster changes too often for a new pool. Send the request again.")
+
+
+def _current(services: Services, cluster: Cluster) -> Cluster:
+    current = services.store.get(Cluster, cluster.id)
+    if current is None:
+        raise NotFound(f"There is no cluster {cluster.name}.")
+    return current
 
 
 def draft(services: Services, cluster_id: str, new_pool: NewPool, actor: str) -> Pool:
@@ -252,7 +266,7 @@ def check_deletion(cluster: Cluster, pool: Pool) -> None:
 
 def give_back_pool(services: Services, pool: Pool, actor: str) -> Pool:
     """The pool on its way out. A second request changes nothing."""
-    for _ in range(8):
+    for _ in range(TRIES):
         if pool.deleting:
             return pool
         now = services.now()
