@@ -37,6 +37,7 @@ UNITS = {
     "tests/e2e/test_restore.py": SERVED,
     "tests/e2e/test_sdk_page.py": SERVED,
     "tests/e2e/test_zones.py": SERVED,
+    "tests/kubernetes/test_minors.py": SERVED,
     **{f"tests/kubernetes/test_{name}.py": REAL for name in ("agent", "api", "connection", "contract")},
     **{f"tests/kubernetes/test_{name}.py": REAL for name in ("control_plane", "join", "kubeadm")},
     "tests/stacks/test_cost.py": STACKS,

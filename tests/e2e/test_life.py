@@ -13,6 +13,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from agent.stockyard_agent import VERSION
 from local.aws.accounts import ACME_ACCOUNT
 from stockyard.adapters.dynamodb import keys
 from stockyard.domain.records import Fact
@@ -199,7 +200,7 @@ def test_the_manifest_of_the_agent_is_given_to_the_clusters_own_client(served: S
 
 def test_the_agent_observes_the_cluster(served: Served, cluster: dict[str, Any]) -> None:
     first = served.wait("the agent's post", lambda: observed(served, cluster["id"]))
-    assert (first["nodes"], first["agent_version"]) == (1, "1")
+    assert (first["nodes"], first["agent_version"]) == (1, VERSION)
     config = json.loads(served.call("GET", f"/v1/clusters/{cluster['id']}/kubeconfig").body["kubeconfig"])
     authority = b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"])
     key = x509.load_pem_x509_certificate(authority).public_key()

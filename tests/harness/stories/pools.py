@@ -293,12 +293,18 @@ class Story:
         self.served.wait("the change", changed, 30)
 
     def change_cluster(self, patch: Object) -> None:
-        """The cluster changed by the patch, when its operation has ended."""
-        path = f"/v1/{self._path}"
-        tag = self.served.call("GET", path).headers["etag"]
-        changed = self.served.call("PATCH", path, patch, headers={"If-Match": tag})
-        assert changed.status == 202, changed.text
-        assert self.served.operation(changed.body["operation_id"])["status"] == "succeeded"
+        """Change the cluster, again where something else came between, and wait until its operation has ended."""
+        path, accepted = f"/v1/{self._path}", []
+
+        def changed() -> bool:
+            tag = self.served.call("GET", path).headers["etag"]
+            answer = self.served.call("PATCH", path, patch, headers={"If-Match": tag})
+            assert answer.status in (202, 412), answer.text
+            accepted.append(answer.body.get("operation_id"))
+            return answer.status == 202
+
+        self.served.wait("the change of the cluster", changed, 30)
+        assert self.served.operation(accepted[-1])["status"] == "succeeded"
 
     def machines(self) -> list[str]:
         """The ids of the cluster's machines that are there, of both providers, but for its control plane."""
