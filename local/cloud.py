@@ -37,7 +37,7 @@ from local.identity.keycloak import KeycloakServer, Unavailable
 from local.identity.server import IdentityServer
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.managed import ManagedClusters, SimulatedManagedCluster
-from local.kubernetes.real.build import missing
+from local.kubernetes.real.build import minors, missing, missing_previous
 from local.kubernetes.real.cluster import RealCluster
 from local.kubernetes.real.control_plane import own_address
 from local.kubernetes.real.managed import RealManagedCluster
@@ -130,7 +130,7 @@ class LocalCloud:
     def start(self) -> None:
         """Start all parts and write ``env`` when requests are answered. Raises ``StartError``."""
         began = time.monotonic()
-        if self._kubernetes and (reason := missing()):
+        if self._kubernetes and (reason := missing() or missing_previous()):
             raise StartError(f"Kubernetes: {reason}")
         self._take_home()
         self._stack.callback(self.functions.close)
@@ -288,8 +288,8 @@ class LocalCloud:
             "STOCKYARD_TENANT_WAITS": str(waits),
             "STOCKYARD_WAITS": str(waits),
             **({} if self._limits else {"STOCKYARD_TENANT_RATE_LIMIT": "0"}),
-            # What can be real here are the minors that are built, and one of them may have ended.
-            **({"STOCKYARD_ENDED_MINORS": "true"} if self._kubernetes else {}),
+            # Clusters that name no minor get the older one of those that are built, which has an upgrade here.
+            **({"STOCKYARD_KUBERNETES_VERSION": minors()[0]} if self._kubernetes else {}),
             "STOCKYARD_VDEPLOYER_URL_TEMPLATE": self.vdeployer.url_template,
             **self.cudo.of_functions,
             **{f"STOCKYARD_{name}_SECONDS": str(math.ceil(n * self._scale)) for name, n in SCALED.items()},

@@ -21,11 +21,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from local.identity.keys import SigningKey
-from local.kubernetes.real.build import missing
+from local.kubernetes.real.build import missing, release
 from local.kubernetes.real.control_plane import ControlPlane
 from stockyard.domain.clusters.control_plane import POD_CIDR
 from stockyard.domain.values.ids import login_client
-from stockyard.kubernetes_versions import DEFAULT, TESTED
 from stockyard.machines import cloud_config
 from tests.kubernetes.placing import Judge
 from tests.kubernetes.rigs import ContractRig, RealRig, SimulatedRig, until
@@ -129,7 +128,7 @@ def machine_values(realm: Realm) -> dict[str, str]:
     return {
         "client_id": CLIENT,
         "issuer": realm.issuer,
-        "kubernetes_version": TESTED[DEFAULT].release,
+        "kubernetes_version": release(),
         "pod_cidr": POD_CIDR,
         "tenant": TENANT,
     }

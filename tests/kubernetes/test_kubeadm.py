@@ -14,9 +14,10 @@ import pytest
 from cryptography import x509
 
 from agent.stockyard_agent.authority import pin
-from local.kubernetes.real.build import release
+from local.kubernetes.real.build import ETCD, ETCD_MODULES, missing_previous, release, releases, required
 from local.kubernetes.real.control_plane import ADVERTISED
 from local.kubernetes.store import stamp
+from stockyard.domain.clusters.kubernetes_minors import following, number
 from stockyard.domain.nodes.offers import InstanceOffer
 from stockyard.kubernetes_versions import TESTED
 from stockyard.machines import on_machine
@@ -30,13 +31,15 @@ OFFER = InstanceOffer("m6i.large", 2, 8192, "x86_64", interfaces=3, addresses=10
 
 
 def minors() -> list[Any]:
-    """The closed list; a release newer than the built kubeadm is not for it."""
-    built = tuple(map(int, release().split(".")[:2]))
-    reason = f"kubeadm of {release()} is built, an older one"
-    return [
-        pytest.param(tested.release, marks=pytest.mark.skipif(tuple(map(int, minor.split("."))) > built, reason=reason))
-        for minor, tested in TESTED.items()
-    ]
+    """The closed list: each release with that of a kubeadm which takes it. One takes its own minor and the one
+    before."""
+    takes = {number(minor): built for minor, built in releases().items()}
+    reason = "no kubeadm that is built takes it: its own minor and the next one have none"
+    parameters = []
+    for minor, tested in TESTED.items():
+        kubeadm = takes.get(number(minor)) or takes.get(number(following(minor)), "")
+        parameters.append(pytest.param(tested.release, kubeadm, marks=pytest.mark.skipif(not kubeadm, reason=reason)))
+    return parameters
 
 
 BALANCED = ({"endpoint": "https://nlb.example.test:6443"}, "aws:///us-east-1a/i-0123")
@@ -51,17 +54,19 @@ ALONE = (
 """What a machine is told behind a load balancer, and in a cloud that has none; and its id in its cloud."""
 
 
-@pytest.mark.parametrize("version", minors())
+@pytest.mark.parametrize(("version", "kubeadm"), minors())
 @pytest.mark.parametrize("answer", [BALANCED, ALONE], ids=["behind a balancer", "alone"])
 def test_a_control_plane_is_initialized_in_a_dry_run(
-    cluster: Cluster, tmp_path: Path, version: str, answer: tuple[dict[str, Any], str]
+    cluster: Cluster, tmp_path: Path, version: str, kubeadm: str, answer: tuple[dict[str, Any], str]
 ) -> None:
+    if kubeadm != release() and (reason := missing_previous()):
+        pytest.skip(reason)
     program = machine_program(tmp_path)
     machine = {**machine_values(cluster.realm), "kubernetes_version": version}
     documents = program.kubeadm(machine, *answer)
     path = tmp_path / "kubeadm.yaml"
     path.write_text("\n---\n".join(map(json.dumps, documents)))
-    done = cluster.plane.kubeadm("config", "validate", "--config", str(path))
+    done = cluster.plane.kubeadm("config", "validate", "--config", str(path), release=kubeadm)
     assert (done.stdout.strip(), done.stderr) == ("ok", "")
     # What kubeadm finds out of a machine is here what the configuration says: this one may have no usable address.
     documents[0]["localAPIEndpoint"] = {"advertiseAddress": ADVERTISED, "bindPort": 6443}
@@ -70,9 +75,19 @@ def test_a_control_plane_is_initialized_in_a_dry_run(
     options = ("--dry-run", "--ignore-preflight-errors=all", "--skip-token-print", "--config", str(path))
     folder = tmp_path / "dry-run"
     folder.mkdir()
-    done = cluster.plane.kubeadm("init", *options, dry_run_folder=folder)
+    done = cluster.plane.kubeadm("init", *options, dry_run_folder=folder, release=kubeadm)
     assert "Your Kubernetes control-plane has initialized successfully!" in done.stdout
     assert "warn" not in re.sub(r"\[WARNING [^\n]*|\[preflight\][^\n]*", "", done.stderr).lower(), done.stderr
+
+
+def test_the_etcd_of_each_minor_that_is_built_is_the_one_that_its_kubeadm_runs(cluster: Cluster) -> None:
+    if reason := missing_previous():
+        pytest.skip(reason)
+    for module, etcd in ETCD_MODULES.items():
+        version = release(module)
+        words = ("config", "images", "list", "--kubernetes-version", version)
+        (image,) = re.findall(r"/etcd:(\S+)", cluster.plane.kubeadm(*words, release=version).stdout)
+        assert image.partition("-")[0] == required(etcd, ETCD["etcd"])
 
 
 def test_the_kubeconfig_that_a_control_plane_reports_is_an_administrators(cluster: Cluster) -> None:

@@ -13,15 +13,15 @@ import pytest
 
 from local.kubernetes.cluster import Kubelet
 from local.kubernetes.managed import GPU
-from local.kubernetes.real.build import MANIFESTS
+from local.kubernetes.real.build import MANIFESTS, minors
 from local.kubernetes.real.control_plane import KWOK
-from stockyard.kubernetes_versions import DEFAULT
 from stockyard.machines import manifests
 from stockyard.providers.clouds.aws.catalog.type_labels import GPU_NAME
 from tests.kubernetes.conftest import Cluster
 from tests.kubernetes.rigs import until
 
-CONTROLLERS = manifests.Controllers(DEFAULT, "acme-demo-0123456789ab", {"stockyard:installation": "inst-1"})
+MINOR = minors()[1]
+CONTROLLERS = manifests.Controllers(MINOR, "acme-demo-0123456789ab", {"stockyard:installation": "inst-1"})
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_network_and_controllers_are_taken(cluster: Cluster, folder: Path) -> No
     cluster.plane.kubectl("apply", "-k", str(folder))
     controller = applied(cluster, "daemonset", "aws-cloud-controller-manager")["spec"]["template"]["spec"]
     (container,) = controller["containers"]
-    assert container["image"] == f"{manifests.CLOUD_IMAGE}:{manifests.CLOUD_IMAGE_TAGS[DEFAULT]}"
+    assert container["image"] == f"{manifests.CLOUD_IMAGE}:{manifests.CLOUD_IMAGE_TAGS[MINOR]}"
     assert {"--controllers=cloud-node", "--cluster-name=acme-demo-0123456789ab"} <= set(container["args"])
     driver = applied(cluster, "deployment", "ebs-csi-controller")["spec"]
     pod = driver["template"]["spec"]

@@ -28,7 +28,7 @@ from tests.kubernetes.members.town import NETWORK_MANIFEST, Town, until
 
 pytestmark = pytest.mark.timeout(1200)
 
-OLD, NEW = "1.34", "1.35"
+OLD, NEW = build.minors()
 MANIFEST = "flannel-io/flannel/1/Documentation/kube-flannel.yml"
 SECRET = "hunter2-of-the-tests"
 ANNOUNCED, VOTING = "announced", "voting"
@@ -319,7 +319,7 @@ def restored(upgraded: Plane) -> Plane:
     """All members are lost. The volume of the first one, with its snapshots, is given to another machine."""
     for name in list(upgraded.living):
         upgraded.lose(name)
-    upgraded.town.take_volume("first", "restored")
+    upgraded.town.take_volume("first", "restored", TESTED[OLD].release)
     upgraded.begin(OLD, "restored")
     return upgraded
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from local.aws.accounts import REGION
-from local.kubernetes.real.build import missing
+from local.kubernetes.real.build import minors, missing, missing_previous
 from local.testing.example import cudo_body
 from tests.harness.stories.consolidation import nodes_become_fewer
 from tests.harness.stories.pools import GROUP, LAB, STATIC, Story, administrator, story_body
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    if reason := missing():
+    if reason := missing() or missing_previous():
         pytest.skip(reason)
     from local.testing.serving import serve
 
@@ -74,6 +74,7 @@ def cluster(cloud: Served) -> dict[str, Any]:
     pool = {"name": STATIC, "quantity": 2, "provider": LAB["name"]}
     good(cloud, "POST", f"clusters/{created['id']}/pools", pool)
     succeeded(cloud, created["operation_id"])
+    assert created["kubernetes_version"] == minors()[0], "the minor of who names none is one that is built"
     return created
 
 

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(900)
 MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/kube-system/pods"
-OLD, NEW = "1.34", "1.35"
-
+OLD, NEW = build.minors()
 
 OWN_MARK = "ebs.csi.aws.com/cluster"
 """The tag that the driver gives each volume of its own accord."""

@@ -22,6 +22,8 @@ from local.kubernetes.real import build
 from local.kubernetes.real.cloud import prepared
 from local.kubernetes.real.cluster import RealCluster
 from local.kubernetes.real.control_plane import PORT, ControlPlane, own_address
+from stockyard.domain.clusters.kubernetes_minors import following
+from stockyard.kubernetes_versions import NEW, TESTED
 from stockyard.machines import manifests
 
 
@@ -36,6 +38,17 @@ def test_without_the_programs_the_local_cloud_says_what_to_do(tmp_path: Path) ->
     with pytest.raises(StartError, match=r"kube-apiserver.* not built: run make kubernetes"):
         cloud.start()
     assert not (tmp_path / "home").exists()
+
+
+def test_what_is_built_are_two_minors_of_the_list_that_follow_each_other() -> None:
+    """New clusters may have both, so that an upgrade between them can be tried."""
+    older, newer = build.minors()
+    assert {older, newer} <= set(NEW)
+    assert following(older) == newer
+    assert build.releases() == {minor: TESTED[minor].release for minor in (newer, older)}
+    for kubernetes, cloud_controller in build.CLOUD_MODULES.items():
+        required = build.required(cloud_controller, "k8s.io/cloud-provider-aws")
+        assert required.startswith(f"{build.release(kubernetes).rpartition('.')[0]}."), cloud_controller
 
 
 def test_a_machine_says_that_its_version_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,9 @@
     python -m local.kubernetes.real.build
 
 Go must be there. ``k8s.io/kubernetes`` replaces its staging modules by folders, so ``go install`` refuses it: the
-modules beside this file repeat those replacements with versions, for the newest minor and for the one before. kwok
-plays the kubelets. The first time takes some fifteen minutes on two cores, and 4 GB.
+modules beside this file repeat those replacements with versions, for the newest minor and for the one before. Each has
+the etcd that its kubeadm runs. kwok plays the kubelets. The first time takes some fifteen minutes on two cores, and 4
+GB.
 
 AWS's cloud controller is built for both minors too, and AWS's driver of volumes, with Kubernetes' own choice of
 libraries, so that most of what they need is compiled already: Go knows a package again by its folder, unless paths are
@@ -26,17 +27,17 @@ from stockyard.machines import manifests
 HERE = Path(__file__).resolve().parent
 BINARIES = HERE.parents[2] / ".cache" / "kubernetes"
 MANIFESTS = BINARIES / "manifests"
-PREVIOUS = ("kubeadm", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler")
-"""Of the minor before, from which control planes are upgraded."""
-KUBERNETES = PREVIOUS
-PACKAGES = {
-    "etcd": ("etcd", "go.etcd.io/etcd/server/v3"),
-    "etcdctl": ("etcd", "go.etcd.io/etcd/etcdctl/v3"),
-    "etcdutl": ("etcd", "go.etcd.io/etcd/etcdutl/v3"),
-    "kwok": ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+KUBERNETES = ("kubeadm", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler")
+ETCD = {
+    "etcd": "go.etcd.io/etcd/server/v3",
+    "etcdctl": "go.etcd.io/etcd/etcdctl/v3",
+    "etcdutl": "go.etcd.io/etcd/etcdutl/v3",
 }
-"""Program -> folder of its module, and package. Projects have modules of their own, so that none decides for another
-what it is built with."""
+"""Program -> package."""
+ETCD_MODULES = {"kubernetes": "etcd", "kubernetes_previous": "etcd_previous"}
+"""Module of Kubernetes -> that of etcd. Projects have modules of their own, so that none decides for another what it is
+built with."""
+KWOK, _KWOK = "kwok", "sigs.k8s.io/kwok"
 CLOUD_CONTROLLER = "aws-cloud-controller-manager"
 CLOUD_MODULES = {"kubernetes": "cloud_controller", "kubernetes_previous": "cloud_controller_previous"}
 """Module of Kubernetes -> that of the cloud controller of the same minor."""
@@ -59,13 +60,18 @@ _QUICKLY = "-gcflags=github.com/aws/...=-N -l"
 """AWS's clients are so large that their optimization takes longer than all else of the programs that have them."""
 
 
-def release(module: str = "kubernetes") -> str:
-    """The release that is built: ``1.35.4``. ``kubernetes_previous``: of the minor before."""
-    module = (HERE / module / "go.mod").read_text(encoding="utf-8")
-    version = re.search(r"^require k8s\.io/kubernetes v(\S+)", module, re.MULTILINE)
+def required(module: str, path: str) -> str:
+    """The version of another module that ours, a folder, requires. Raises ``ValueError``."""
+    text = (HERE / module / "go.mod").read_text(encoding="utf-8")
+    version = re.search(rf"^(?:require |\t){re.escape(path)} v(\S+)", text, re.MULTILINE)
     if version is None:
-        raise ValueError("go.mod requires no k8s.io/kubernetes")
+        raise ValueError(f"go.mod of {module} requires no {path}")
     return version[1]
+
+
+def release(module: str = "kubernetes") -> str:
+    """The release that is built: ``1.37.2``. ``kubernetes_previous``: of the minor before."""
+    return required(module, "k8s.io/kubernetes")
 
 
 def releases() -> dict[str, str]:
@@ -73,11 +79,17 @@ def releases() -> dict[str, str]:
     return {version.rpartition(".")[0]: version for version in map(release, CLOUD_MODULES)}
 
 
+def minors() -> tuple[str, str]:
+    """The older and the newer minor of what is built."""
+    newer, older = releases()
+    return older, newer
+
+
 def missing() -> str:
     """Reason why the programs cannot be run; empty when they are there."""
     if sys.platform != "linux":
         return "each control plane needs a loopback address of its own, as Linux has them"
-    absent = [name for name in (*KUBERNETES, *PACKAGES, STAGES) if not (BINARIES / release() / name).exists()]
+    absent = [name for name in (*KUBERNETES, *ETCD, KWOK, STAGES) if not (BINARIES / release() / name).exists()]
     return f"{', '.join(absent)} not built: run make kubernetes" if absent else ""
 
 
@@ -89,7 +101,7 @@ def kubectl(version: str) -> Path:
 def missing_previous() -> str:
     """Reason why no control plane of the minor before can be run; empty when it can."""
     older = release("kubernetes_previous")
-    absent = [name for name in PREVIOUS if not (BINARIES / older / name).exists()]
+    absent = [name for name in (*KUBERNETES, *ETCD) if not (BINARIES / older / name).exists()]
     return f"{', '.join(absent)} of {older} not built: run make kubernetes" if absent else ""
 
 
@@ -145,17 +157,20 @@ def _build(module: str, package: str, out: Path, flags: str = "-s -w") -> None:
     sys.stdout.flush()
 
 
-def _build_kubernetes(module: str, names: tuple[str, ...]) -> None:
-    """Programs of Kubernetes that say which release they are."""
+def _build_kubernetes(module: str) -> None:
+    """Programs of Kubernetes and of its etcd, with their releases in them."""
     version = release(module)
     folder = BINARIES / version
     folder.mkdir(parents=True, exist_ok=True)
     major, minor, _ = version.split(".")
     stamps = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
     flags = " ".join(("-s -w", *(f"-X {_VERSION}.{name}={value}" for name, value in stamps.items())))
-    for name in names:
+    for name in KUBERNETES:
         if not (folder / name).exists():
             _build(module, f"k8s.io/kubernetes/cmd/{name}", folder / name, flags)
+    for name, package in ETCD.items():
+        if not (folder / name).exists():
+            _build(ETCD_MODULES[module], package, folder / name)
 
 
 def source(module: str, path: str) -> Path:
@@ -194,7 +209,7 @@ def _build_driver() -> None:
 
 
 def _stages(out: Path) -> None:
-    folder = source("kwok", "sigs.k8s.io/kwok") / "kustomize" / "stage"
+    folder = source(KWOK, _KWOK) / "kustomize" / "stage"
     out.write_text("\n---\n".join((folder / f"{name}.yaml").read_text(encoding="utf-8") for name in _PLAYED))
 
 
@@ -204,11 +219,10 @@ def main() -> int:
         sys.stderr.write("Go is needed to build Kubernetes: https://go.dev/dl\n")
         return 2
     folder = BINARIES / release()
-    for module, names in (("kubernetes", KUBERNETES), ("kubernetes_previous", PREVIOUS)):
-        _build_kubernetes(module, names)
-    for name, (module, package) in PACKAGES.items():
-        if not (folder / name).exists():
-            _build(module, package, folder / name)
+    for module in ETCD_MODULES:
+        _build_kubernetes(module)
+    if not (folder / KWOK).exists():
+        _build(KWOK, f"{_KWOK}/cmd/{KWOK}", folder / KWOK)
     _stages(folder / STAGES)
     for name, build in ((CLOUD_CONTROLLER, _build_cloud), (DRIVER, _build_driver)):
         try:

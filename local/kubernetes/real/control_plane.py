@@ -111,12 +111,12 @@ class ControlPlane:
         return [process.pid for process in list(self._processes.values()) if process.poll() is None]
 
     def kubeadm(
-        self, *arguments: str, check: bool = True, dry_run_folder: Path | None = None
+        self, *arguments: str, check: bool = True, dry_run_folder: Path | None = None, release: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubeadm; what it writes for pods, or in a dry run, goes into the folder too, if no other is named. Raises
-        ``StartFailed``."""
+        """Run kubeadm, of another ``release`` where one is named; what it writes for pods, or in a dry run, goes into
+        the folder too, if no other is named. Raises ``StartFailed``."""
         environment = {**self._environment, "KUBEADM_INIT_DRYRUN_DIR": str(dry_run_folder or self.folder / "manifests")}
-        return _run([str(self._program("kubeadm")), *arguments], environment, check)
+        return _run([str(self._program("kubeadm", release)), *arguments], environment, check)
 
     def kubectl(self, *arguments: str, token: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator, or by the cluster's authority alone with a token. Raises
@@ -150,8 +150,9 @@ class ControlPlane:
     def save(self, snapshot: Path) -> int:
         """Have etcd write a snapshot there; its revision. Raises ``StartFailed``."""
         etcd = f"http://{self.address}:2379"
-        _run([str(program("etcdctl")), "--endpoints", etcd, "snapshot", "save", str(snapshot)], self._environment, True)
-        status = [str(program("etcdutl")), "snapshot", "status", "--write-out", "json", str(snapshot)]
+        client, reader = (str(self._program(name)) for name in ("etcdctl", "etcdutl"))
+        _run([client, "--endpoints", etcd, "snapshot", "save", str(snapshot)], self._environment, True)
+        status = [reader, "snapshot", "status", "--write-out", "json", str(snapshot)]
         return int(json.loads(_run(status, self._environment, True).stdout)["revision"])
 
     def restore(self, snapshot: Path) -> None:
@@ -160,8 +161,8 @@ class ControlPlane:
         shutil.rmtree(data, ignore_errors=True)
         peer = f"http://{self.address}:2380"
         member = ["--name", "default", "--initial-cluster", f"default={peer}", "--initial-advertise-peer-urls", peer]
-        command = [str(program("etcdutl")), "snapshot", "restore", str(snapshot), "--data-dir", str(data), *member]
-        _run([*command, "--bump-revision", "1000000000", "--mark-compacted"], self._environment, True)
+        command = [str(self._program("etcdutl")), "snapshot", "restore", str(snapshot), "--data-dir", str(data)]
+        _run([*command, *member, "--bump-revision", "1000000000", "--mark-compacted"], self._environment, True)
 
     def start(self) -> None:
         """Start the programs, with what they have stored before. Raises ``StartFailed``."""
@@ -195,10 +196,10 @@ class ControlPlane:
         finally:
             self.stop()
 
-    def _program(self, name: str) -> Path:
-        """A program of this control plane's release; etcd and its like are there once."""
-        own = BINARIES / self.release / name
-        return own if own.exists() else program(name)
+    def _program(self, name: str, release: str = "") -> Path:
+        """A program of this control plane's release, or of another one; kwok is there once."""
+        own = BINARIES / (release or self.release) / name
+        return own if own.exists() or release else program(name)
 
     def _configure(self, release: str = "") -> str:
         """Write kubeadm's configuration, of another release where one is named; the release that it is of."""

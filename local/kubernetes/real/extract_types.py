@@ -39,7 +39,10 @@ _META = "meta/v1"
 _STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _ALIAS = re.compile(r"^type (\w+) ([^\s{]+)$", re.MULTILINE)
 _FIELD = re.compile(r"^\t(?:\w+\s+)?(\S+)\s+`(.*)`", re.MULTILINE)
-_PACKAGES = {"v1": "core/v1", "corev1": "core/v1", "apiv1": "core/v1", "metav1": _META}
+_PACKAGES = {
+    "v1": "core/v1", "corev1": "core/v1", "apiv1": "core/v1", "metav1": _META,
+    "schedulingv1alpha3": "scheduling/v1alpha3",
+}  # fmt: skip
 """Packages by the names under which files of Go import them."""
 _KINDS = {
     "string": "string", "bool": "bool", "int": "int", "int32": "int", "int64": "int", "uint32": "int",
@@ -121,9 +124,11 @@ def _innermost(kind: Kind) -> str:
 def main() -> int:
     """Writes the file."""
     folder, machinery = source("kubernetes", "k8s.io/api"), source("kubernetes", "k8s.io/apimachinery")
-    packages = {root.partition(".")[0] for root in ROOTS} - {_META}
+    packages = {*(root.partition(".")[0] for root in ROOTS), *_PACKAGES.values()} - {_META}
     texts = {package: (folder / package / "types.go").read_text(encoding="utf-8") for package in packages}
-    texts[_META] = (machinery / "pkg/apis" / _META / "types.go").read_text(encoding="utf-8")
+    # Its types are in more than one file, and its times and durations are known by name.
+    sources = sorted((machinery / "pkg/apis" / _META).glob("*.go"))
+    texts[_META] = "\n".join(path.read_text(encoding="utf-8") for path in sources if not path.stem.endswith("_test"))
     tables = _Types(texts).tables()
     lines = (f"{json.dumps(name)}: {json.dumps(tables[name], separators=(',', ':'))}" for name in sorted(tables))
     TYPES.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

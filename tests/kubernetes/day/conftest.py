@@ -13,7 +13,7 @@ import pytest
 
 from local.aws.accounts import ACME_ACCOUNT
 from local.kubernetes.api import MERGE
-from local.kubernetes.real.build import missing
+from local.kubernetes.real.build import minors, missing, missing_previous
 from local.kubernetes.real.control_plane import KWOK
 from local.testing.example import EXAMPLES, body_without_nodes
 from tests.harness.stories.pools import administrator
@@ -38,7 +38,7 @@ UNREACHABLE = [
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    if reason := missing():
+    if reason := missing() or missing_previous():
         pytest.skip(reason)
     from local.testing.serving import serve
 
@@ -64,7 +64,7 @@ def days(cloud: Served, tmp_path_factory: pytest.TempPathFactory) -> dict[str, D
     """The clusters by their names, ready. A pool of ``demo`` was made while it was being prepared."""
     person = Person(cloud, tmp_path_factory.mktemp("person"))
     person.runs("stockyard", "provider", "create", "-f", str(EXAMPLES / "ec2-nodes.yaml"))
-    bodies = [body("demo", 1), body("two", 1), body("three", 3)]
+    bodies = [body("demo", 1), {**body("two", 1), "kubernetes_version": minors()[1]}, body("three", 3)]
     created = [good(cloud, "POST", "clusters", each) for each in bodies]
     days = {}
     early = Day(cloud, created[0], None, person=person)  # type: ignore[arg-type]

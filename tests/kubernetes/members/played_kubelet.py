@@ -96,8 +96,8 @@ class Kubelet:
         version = container["image"].rpartition(":")[2].removeprefix("v")
         path = self._binaries / version / program
         if not path.exists():
-            # etcd is built in one version, whatever kubeadm's release would run.
-            path = next(iter(sorted(self._binaries.glob(f"*/{program}"))))
+            # etcd has versions of its own: it is beside the kubeadm that names it.
+            path = self._binaries / self._release / program
         with (self._logs / f"{name}.log").open("ab") as log:
             process = subprocess.Popen([str(path), *flags], stdout=log, stderr=log, cwd="/")
         self._processes[name], self._started[name] = (pod["hash"], process), time.monotonic()

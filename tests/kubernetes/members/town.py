@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from local.children import start
-from local.kubernetes.real.build import BINARIES, release
+from local.kubernetes.real.build import BINARIES
 from stockyard.machines.cloud_config import FirstBoot
 
 GATEWAY, NETWORK = "10.99.0.254", "10.99.0."
@@ -190,15 +190,16 @@ class Town:
             raise AssertionError(f"{name}: {fault}: {done.stderr[-2000:]}")
         return done.stdout
 
-    def take_volume(self, name: str, other: str) -> None:
-        """A new machine gets the volume of another, whose etcd is that of the last snapshot: ``docs/restore.md``."""
+    def take_volume(self, name: str, other: str, kubernetes: str) -> None:
+        """A new machine of a release gets the volume of another, whose etcd is that of the last snapshot:
+        ``docs/restore.md``."""
         source, target = (self.folder / "disks" / each / "volume" for each in (name, other))
         restore = (
             'mkdir -p "$2" && cp -a "$1/keys" "$1/snapshots" "$2" &&'
             ' snapshot="$(ls "$2"/snapshots/*.db | tail -n 1)" && exec "$3" snapshot restore "$snapshot"'
             ' --data-dir "$2/etcd" --bump-revision 1000000000 --mark-compacted'
         )
-        self._run("sh", "-c", restore, "sh", str(source), str(target), str(BINARIES / release() / "etcdutl"))
+        self._run("sh", "-c", restore, "sh", str(source), str(target), str(BINARIES / kubernetes / "etcdutl"))
 
     def log(self, name: str) -> str:
         """Output of the machine."""
@@ -221,7 +222,7 @@ class Town:
             (folder / name).write_text(text)
             (folder / name).chmod(0o755)
         for name in ("etcdctl", "etcdutl", "kubectl"):
-            (folder / name).symlink_to(BINARIES / release() / name)
+            (folder / name).symlink_to(BINARIES / kubernetes / name)
         return folder
 
     def _inside(self) -> list[str]:
