@@ -42,7 +42,9 @@ raise_version() {
     if test "$(printf '%s\n' "$have" "v${release}" | sort --version-sort | tail -n 1)" = "$have"; then return 0; fi
     printf '%s\n---\n%s\n' "${settings/kubernetesVersion: ${have}/kubernetesVersion: v${release}}" "$kubelet" \
         >/etc/stockyard/cluster.yaml
-    kubeadm init phase upload-config all --config /etc/stockyard/cluster.yaml
+    # From 1.36 on kubeadm asks this machine's API server, which does not run yet, where the file is its own admin.conf.
+    ln -sf "$KUBECONFIG" /etc/stockyard/admin.conf
+    kubeadm init phase upload-config all --config /etc/stockyard/cluster.yaml --kubeconfig /etc/stockyard/admin.conf
 }
 
 # Whether this machine is to begin the control plane anew from a snapshot, and has not done so yet.
