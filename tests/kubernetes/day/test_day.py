@@ -194,7 +194,7 @@ def test_what_is_mirrored_is_not_changed_by_hand(demo: Day) -> None:
     merge = ("--type=merge", "-p")
     for arguments in (
         ("patch", "nodepool", "dyn", *merge, '{"spec": {"weight": 7}}'),
-        ("label", "nodepool", "dyn", "stockyard.dev/pool-"),
+        ("label", "nodepool", "dyn", "stockyard.dev/mirrored-"),
         ("annotate", "nodeclaim", claim, "mine=1"),
         ("patch", "nodeclaim", claim, "--subresource=status", *merge, '{"status": {"nodeName": "x"}}'),
         ("delete", "nodeclaim", claim, "--wait=false"),
