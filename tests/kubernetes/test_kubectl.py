@@ -16,6 +16,7 @@ from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.real.build import kubectl, releases
 from local.kubernetes.simulated import ADMINISTRATOR, SimulatedCluster
+from tests.kubernetes.rigs import until
 
 FILE = """
 apiVersion: apps/v1
@@ -90,7 +91,10 @@ def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     cluster.register("worker", Kubelet("aws:///us-east-1a/i-1", 4, 8192, address="10.0.0.5"), takes_pods=True)
     (folder / "config").write_text((folder / "cluster" / ADMINISTRATOR).read_text())
     (folder / "api.yaml").write_text(FILE)
-    yield Kubectl(program, folder)
+    client = Kubectl(program, folder)
+    # A kubelet has its Lease a moment after its Node.
+    until(lambda: client.run("get", "lease", "worker", "--namespace=kube-node-lease")[0] == 0)
+    yield client
     clusters.close()
 
 
