@@ -50,6 +50,9 @@ def test_the_first_member_of_a_newer_release_brings_the_clusters_documents_to_it
         places = order(played_machine, "python3 make-room", "kubeadm init phase upload-config", "kubeadm join --config")
         assert places == sorted(places)
         assert played_machine.lines("etc/stockyard/cluster.yaml")[0] == "kubernetesVersion: v1.35.4"
+        (upload,) = uploads
+        assert not upload.endswith("/etc/kubernetes/admin.conf"), "kubeadm would ask this machine's own API server"
+        assert upload.partition(" --kubeconfig ")[2].endswith("/etc/stockyard/admin.conf")
 
 
 @pytest.mark.parametrize("played_machine", ["control_plane_join.sh"], indirect=True)

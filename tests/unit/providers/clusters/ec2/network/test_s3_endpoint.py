@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from local.aws.corrections.compute import endpoints
-from stockyard.errors import PermissionDenied
+from stockyard.errors import PermissionDenied, VendorError, VendorTimeout
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 
@@ -45,24 +47,56 @@ def test_every_subnet_leads_to_it_as_the_network_changes(yard: Any) -> None:
     assert yard.living() == []
 
 
+@contextmanager
+def endpoints_raise(error: type[VendorError]) -> Iterator[None]:
+    """Inside this context each call about endpoints ends so."""
+    methods = {name: getattr(Calls, name) for name in ("call", "pages")}
+
+    def raising(name: str) -> Callable[..., Any]:
+        def answer(calls: Calls, service: str, operation: str, *words: Any, **parameters: Any) -> Any:
+            if "vpc_endpoint" in operation:
+                raise error(f"{service} {operation}: no")
+            return methods[name](calls, service, operation, *words, **parameters)
+
+        return answer
+
+    with ExitStack() as stack:
+        for name in methods:
+            stack.enter_context(patch.object(Calls, name, raising(name)))
+        yield
+
+
 def test_an_account_that_has_no_room_or_no_right_goes_without(yard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoints, "MOST_ENDPOINTS", 0)
     outcome = yard.ensure("network")
     assert outcome.done
     assert "without an endpoint of S3: ec2 create_vpc_endpoint: The maximum number" in outcome.message
     assert yard.ledger.find("vpc_endpoint", "s3") is None
-    call = Calls.call
-
-    def denied(calls: Calls, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
-        if "vpc_endpoint" in operation:
-            raise PermissionDenied(f"{service} {operation}: no", code="UnauthorizedOperation")
-        return call(calls, service, operation, **parameters)
-
-    with patch.object(Calls, "call", denied):
+    with endpoints_raise(PermissionDenied):
         assert "without an endpoint of S3: ec2 create_vpc_endpoint: no" in yard.ensure("network").message
     monkeypatch.setattr(endpoints, "MOST_ENDPOINTS", 1)
     assert "endpoint" not in yard.ensure("network").message, "the next change of the cluster makes it"
     assert endpoint(yard)["RouteTableIds"]
+
+
+def test_a_creation_that_was_cut_off_holds_no_deletion_of_an_account_without_the_right(yard: Any) -> None:
+    with endpoints_raise(VendorTimeout), pytest.raises(VendorTimeout):
+        yard.ensure("network")
+    assert yard.ledger.find("vpc_endpoint", "s3").state == "intended"
+    with endpoints_raise(PermissionDenied):
+        assert yard.ensure("network").done
+        yard.later(120)
+        yard.delete()
+    assert (yard.living(), yard.ledger.lines()) == ([], [])
+
+
+def test_a_role_that_lost_its_right_leaves_no_endpoint_behind(yard: Any) -> None:
+    yard.ensure("network")
+    yard.later(120)
+    with endpoints_raise(PermissionDenied), pytest.raises(PermissionDenied):
+        yard.delete()
+    yard.delete()
+    assert yard.living() == []
 
 
 def test_an_endpoint_that_somebody_removed_is_made_again(yard: Any) -> None:

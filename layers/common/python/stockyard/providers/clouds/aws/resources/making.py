@@ -6,7 +6,7 @@ is made a second time, and what the cloud may still hide is waited for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,7 +25,7 @@ from stockyard.ports import Ledger, Outcome
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.errors import DUPLICATE, IN_USE, REPEATED
-from stockyard.providers.clouds.aws.kinds.base import Kind, State
+from stockyard.providers.clouds.aws.kinds.base import Kind, State, TaggedThing
 
 Create = Callable[[Resource, dict[str, str]], str]
 """Makes the thing of a ledger line with these tags and returns its vendor id."""
@@ -191,7 +191,7 @@ class Maker:
             return None
         line_tags = tags.of_key(self.owner, line.kind, line.key)
         named = str(line.detail.get("name") or "") if kind.named else ""
-        matches = kind.search(self.calls, line_tags, named or None)
+        matches = self._matches(line, line_tags, named or None)
         # Both: what the line names, and what carries its tags; a thing of another owner with our name is neither.
         ids = {item.vendor_id for item in matches if tags.carries(item.tags, line_tags)}
         if line.state == "made":
@@ -206,6 +206,17 @@ class Maker:
             return f"{line.kind} {line.vendor_id} is new, its deletion is confirmed in a moment"
         self.ledger.gone(line)
         return None
+
+    def _matches(self, line: Resource, line_tags: Mapping[str, str], name: str | None) -> Sequence[TaggedThing]:
+        """The things that carry a line's tags. None for a line that was never made, of a ``later`` kind that our role
+        may not look at: with that role nothing was made."""
+        kind = self.kinds[line.kind]
+        try:
+            return kind.search(self.calls, line_tags, name)
+        except PermissionDenied:
+            if line.state == "made" or not kind.later:
+                raise
+            return ()
 
     def _deleted(self, kind: Kind, vendor_id: str, recent: bool) -> str | None:
         state = kind.state(self.calls, vendor_id)
