@@ -22,7 +22,10 @@ MEMBERS = {
 """Resource -> the members that its schema has beside ``apiVersion``, ``kind`` and ``metadata``."""
 _TEXTS = frozenset({"configmaps", "secrets"})
 """Resources whose data are texts."""
-_NEVER_OWNED = frozenset({("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")})
+_FULFILLED = "Operation cannot be fulfilled on"
+_NEVER_OWNED = frozenset(
+    {("apiVersion",), ("kind",), *(("metadata", name) for name in ("name", "namespace", "resourceVersion"))}
+)
 
 
 def merged(target: Any, patch: Any) -> Any:
@@ -54,7 +57,8 @@ def put(store: KubeStore, resource: Resource, key: Key, document: Object, subres
 def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str, *, force: bool) -> Object:
     """Server-side apply: ``manager`` owns the fields that it sent. Fields that it no longer sends are removed.
 
-    Lists are one leaf. Raises ``StatusError`` 409 when another manager owns a leaf that differs, unless ``force``.
+    Lists are one leaf. Raises ``StatusError`` 409 when another manager owns a leaf that differs, unless ``force``; and
+    when the object is not of the version that the manifest names.
     """
     if manifest.get("metadata", {}).get("name", key.name) != key.name:
         raise StatusError(400, "the name of the object does not match the name on the URL")
@@ -64,7 +68,10 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
         text = f"failed to create typed patch object ({key.namespace}/{key.name}; {kind}): {fault}"
         raise StatusError(500, text, reason="")
     sent = dict(leaves(manifest))
+    version = manifest.get("metadata", {}).get("resourceVersion")
     if key not in store.objects:
+        if version:
+            raise StatusError(409, f"{_FULFILLED} {key}: the object does not exist", key=key)
         store.create(key, {**manifest, "metadata": {**manifest.get("metadata", {}), "managedFields": []}})
     current = store.get(key)
     owners = _owners(current)
@@ -75,6 +82,8 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
     if conflicts and not force:
         raise _conflict(key, {path: other_owners[path] for path in conflicts})
     changed = copied(current)
+    if version:
+        changed["metadata"]["resourceVersion"] = version
     for path in owners.get(manager, set()) - sent.keys() - other_owners.keys():
         _drop(changed, path)
     for path, value in sent.items():

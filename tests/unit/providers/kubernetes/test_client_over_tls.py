@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from local.kubernetes.store import Key
 from stockyard.errors import CredentialsRevoked, PermissionDenied, VendorNotFound, VendorRefused, VendorUnavailable
 from stockyard.providers.kubernetes import client as client_module
 from stockyard.providers.kubernetes.client import KubernetesApi
+from stockyard.providers.kubernetes.errors import ObjectChanged
 from tests.unit.providers.kubernetes.conftest import CONFIG, NAMESPACE, SECRET
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
@@ -64,6 +66,51 @@ def test_a_field_of_somebody_else_becomes_ours_and_theirs_stay(cluster: Cluster)
 
         kube_apply.apply(store, Key("", "configmaps", "web", "a"), other, "somebody", force=True)
     assert cluster.client.apply(CONFIG)["data"] == {"x": "1", "z": "theirs"}
+
+
+def test_what_was_compared_is_changed_by_the_first_alone(cluster: Cluster):
+    cluster.client.apply(NAMESPACE)
+    version = cluster.client.apply(CONFIG)["metadata"]["resourceVersion"]
+    wish = {**CONFIG, "data": {"x": "1", "owner": "a"}}
+    first = cluster.client.apply(wish, resource_version=version)
+    assert first["data"] == wish["data"]
+    for force in (True, False):
+        with pytest.raises(ObjectChanged, match="409 Conflict"):
+            cluster.client.apply({**wish, "data": {"owner": "b"}}, resource_version=version, force=force)
+    with pytest.raises(ObjectChanged, match=r"\.data\.owner"):
+        cluster.client.apply({**CONFIG, "data": {"owner": "b"}}, manager="other", force=False)
+    assert cluster.client.get("v1", "ConfigMap", "a", "web") == first
+    cluster.client.delete("v1", "ConfigMap", "a", "web")
+    with pytest.raises(ObjectChanged):
+        cluster.client.apply(wish, resource_version=first["metadata"]["resourceVersion"])
+    assert cluster.client.get("v1", "ConfigMap", "a", "web") is None
+
+
+def test_of_many_who_compare_the_same_version_one_wins(cluster: Cluster):
+    cluster.client.apply(NAMESPACE)
+    version = cluster.client.apply(CONFIG)["metadata"]["resourceVersion"]
+
+    def take(name: str) -> bool:
+        try:
+            cluster.client.apply({**CONFIG, "data": {"owner": name}}, resource_version=version)
+        except ObjectChanged:
+            return False
+        return True
+
+    cluster.client.get("v1", "ConfigMap", "a", "web")  # the connection is made before there are threads
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(take, "abcdef")) == 1
+
+
+def test_a_field_that_no_schema_has_is_named(cluster: Cluster):
+    cluster.client.apply(NAMESPACE)
+    for data, fault in (
+        ({"data1": {}}, r"500: \.data1 \(field not declared in schema\)"),
+        ({"data": {"a": 17}}, r"500: \.data\.a \(expected string\)"),
+    ):
+        with pytest.raises(VendorRefused, match=fault) as refused:
+            cluster.client.apply({**CONFIG, **data})
+        assert "17" not in refused.value.detail
 
 
 def test_a_definition_is_served_as_soon_as_it_is_there(cluster: Cluster):

@@ -74,6 +74,34 @@ def test_what_goes_with_its_namespace_is_tried_again():
     assert type(refused(MAP, 403, status(403, "Forbidden", "forbidden", causes))) is VendorConflict
 
 
+_TYPED = "failed to create typed patch object"
+_MACHINE = f"{_TYPED} (web/a.b; kubevirt.io/v1, Kind=VirtualMachine): "
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        (f"{_TYPED} (web/a; /v1, Kind=ConfigMap): .data1: field not declared in schema",
+         ".data1 (field not declared in schema)"),
+        (f"{_TYPED} (web/a; /v1, Kind=ConfigMap): .data.a: expected string, got &value.valueUnstructured{{Value:1}}",
+         ".data.a (expected string)"),
+        (f"{_MACHINE}.spec.template.spec.domain.cpus: field not declared in schema",
+         ".spec.template.spec.domain.cpus (field not declared in schema)"),
+        (f"{_MACHINE}errors:\n  .spec.a: field not declared in schema\n"
+         f'  .spec.disks[name="{VALUE}"].b: expected numeric (int or float), got {VALUE}\n'
+         f'  .spec.disks: duplicate entries for key [name="{VALUE}"]',
+         ".spec.a (field not declared in schema), .spec.disks[].b (expected numeric), .spec.disks (duplicate entries)"),
+        (f"{_MACHINE}.metadata.labels.app.kubernetes.io/name[3]: expected string, got {VALUE}",
+         ".metadata.labels.app.kubernetes.io/name[3] (expected string)"),
+        (f"{_MACHINE}{VALUE}", ""),
+    ],
+)  # fmt: skip
+def test_a_field_that_does_not_fit_its_kind_is_named_without_its_value(text: str, faults: str):
+    error = refused(MAP, 500, status(500, "", text))
+    assert error.detail == f"kubernetes apply ConfigMap web/a: 500{': ' if faults else ''}{faults}"
+    assert refused(SECRET, 500, status(500, "", text)).detail == "kubernetes apply Secret web/a: 500"
+
+
 @pytest.mark.parametrize(
     "text",
     [

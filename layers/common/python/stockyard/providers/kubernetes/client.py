@@ -15,8 +15,15 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from stockyard.errors import VendorNotFound, VendorRefused, VendorThrottled, VendorTimeout, VendorUnavailable
-from stockyard.providers.kubernetes.errors import EXPIRED, Subject, refused, unanswered
+from stockyard.errors import (
+    VendorConflict,
+    VendorNotFound,
+    VendorRefused,
+    VendorThrottled,
+    VendorTimeout,
+    VendorUnavailable,
+)
+from stockyard.providers.kubernetes.errors import CONFLICT, EXPIRED, ObjectChanged, Subject, refused, unanswered
 
 if TYPE_CHECKING:
     import httpx
@@ -92,20 +99,38 @@ class KubernetesApi:
         if client is not None:
             client.close()
 
-    def apply(self, document: Mapping[str, Any], *, manager: str = MANAGER, dry_run: bool = False) -> Object:
-        """Make the object, or give the one that is there the fields of ``document``, also those that somebody else has
-        set; fields that an earlier document of the ``manager`` had and this one lacks are removed. The object as it
-        then is; with ``dry_run`` as it would be.
+    def apply(
+        self,
+        document: Mapping[str, Any],
+        *,
+        manager: str = MANAGER,
+        dry_run: bool = False,
+        resource_version: str | None = None,
+        force: bool = True,
+    ) -> Object:
+        """Make the object, or give the one that is there the fields of ``document``; fields that an earlier document of
+        the ``manager`` had and this one lacks are removed. The object as it then is; with ``dry_run`` as it would be.
 
+        With ``force`` also those that somebody else has set; without it ``ObjectChanged`` where that would change one.
+        With ``resource_version`` only the object of that version: ``ObjectChanged`` where it is another, or gone.
+        An earlier call of ours whose answer was lost is such a change, too: whoever compares reads what is there.
         ``VendorNotFound`` where the cluster does not serve the kind, or has not the namespace.
         """
         meta = document["metadata"]
+        if resource_version is not None:
+            document = {**document, "metadata": {**meta, "resourceVersion": resource_version}}
         kind, name = str(document["kind"]), str(meta["name"])
         resource = self._resource(str(document["apiVersion"]), kind)
         namespace = _namespace(resource, str(meta.get("namespace") or ""))
-        query = {"fieldManager": manager, "force": "true", **({"dryRun": "All"} if dry_run else {})}
+        query = {"fieldManager": manager, **({"force": "true"} if force else {})}
+        query |= {"dryRun": "All"} if dry_run else {}
         subject = Subject("apply", kind, name, namespace)
-        return self._call(subject, "PATCH", resource.path(namespace, name), query, document)
+        try:
+            return self._call(subject, "PATCH", resource.path(namespace, name), query, document)
+        except VendorConflict as error:
+            if error.code != CONFLICT or (force and resource_version is None):
+                raise
+            raise ObjectChanged(error.detail, code=error.code, hint="Read it again, and decide anew.") from None
 
     def get(self, api_version: str, kind: str, name: str, namespace: str = "") -> Object | None:
         """The object; None where there is none, or where the cluster does not serve its kind."""

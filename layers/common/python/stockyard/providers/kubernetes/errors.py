@@ -29,6 +29,8 @@ from stockyard.errors import (
 SECRET = "Secret"  # noqa: S105 - a kind
 EXPIRED = "Expired"
 """The code of an answer that says that a list cannot be continued: it is to be begun again."""
+CONFLICT = "Conflict"
+"""The code of an answer that says that the object is another by now, or that another manager owns a field."""
 _LONGEST = 300
 """Letters of the server's own words that an error repeats."""
 _LONGEST_PAUSE = 10
@@ -48,9 +50,22 @@ _WORD = re.compile(r"[A-Za-z]{1,64}", re.ASCII)
 _FIELD = re.compile(r"[A-Za-z0-9_.\[\]\-/]{1,120}", re.ASCII)
 _UNFIT = ("failed to create typed patch object", "failed to convert new object")
 """How the message of a 500 begins that says that the object does not fit its kind: to try again is of no use."""
+_FAULT = re.compile(
+    r"(?P<path>(?:\.[A-Za-z0-9_$/-]{1,80}|\[[^\[\]\s]{0,80}\]){1,40})"
+    r": (?P<reason>field not declared in schema|expected [a-z]{1,16}|duplicate entries|missing key)",
+    re.ASCII,
+)
+"""One fault of such an object: the field's path, and the part of the reason that has no value of it."""
+_KEYED = re.compile(r"\[(?!\d+\])[^\]]*\]", re.ASCII)
+"""An entry of a list that is named by values of its own."""
 _WEBHOOK = "admission webhook"
 """How the message begins of what a webhook refuses: it may choose any status, and say anything."""
 _ENDING = "NamespaceTerminating"
+
+
+class ObjectChanged(VendorConflict):
+    """The object that was compared is another by now, or a field of it is somebody else's. Whoever compares handles it:
+    workflows do not try it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +131,8 @@ def _explanation(subject: Subject, status: int, message: str, causes: Sequence[M
     """Explanation beside the status without a value of the object."""
     if subject.kind == SECRET:
         return ""
+    if status == 500 and message.startswith(_UNFIT):
+        return ", ".join(_unfit_fields(message))
     if status in _SPOKEN and not message.startswith(_WEBHOOK):
         return " ".join(message.split())[:_LONGEST]
     return ", ".join(_fields(causes))
@@ -139,6 +156,12 @@ def _fields(causes: Sequence[Mapping[str, Any]]) -> list[str]:
     """Fields that are refused and why, without their values."""
     pairs = [(str(cause.get("field") or ""), _word(cause.get("reason"))) for cause in causes[:5]]
     return [f"{field} ({reason})" if reason else field for field, reason in pairs if _FIELD.fullmatch(field)]
+
+
+def _unfit_fields(message: str) -> list[str]:
+    """Fields that do not fit, each with a reason and without a value."""
+    faults = (match for match in map(_FAULT.search, message.splitlines()) if match)
+    return [f"{_KEYED.sub('[]', match['path'])} ({match['reason']})" for match in faults][:5]
 
 
 def _word(value: object) -> str:
