@@ -168,3 +168,11 @@ def test_errors_of_secrets_manager_become_vendor_errors(aws: Any, code: str, err
         stub.add_client_error("get_secret_value", code, "no", 400)
         with pytest.raises(error):
             OwnSecrets(client).read("x")
+
+
+def test_what_was_sealed_opens_under_its_own_name_alone(secrets: Any):
+    sealed = secrets.seal("acme/sit_1/a/request", b"\x00value")
+    assert secrets.unseal("acme/sit_1/a/request", sealed) == b"\x00value"
+    for other in ("acme/sit_1/a/answer", "acme/sit_2/a/request", "other/sit_1/a/request"):
+        with pytest.raises(VendorError):
+            secrets.unseal(other, sealed)

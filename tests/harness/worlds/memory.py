@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import random
 import uuid
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from stockyard.errors import StockyardError, Unauthorized, VendorConflict, VendorNotFound
+from stockyard.errors import StockyardError, Unauthorized, VendorConflict, VendorNotFound, VendorRefused
 from stockyard.metrics import Metric
 from stockyard.ports import IdentityClient, MachineIdentity
 
@@ -177,6 +178,19 @@ class MemorySecrets:
         """Names that start with ``prefix``, sorted."""
         self.faults.raise_planned("names")
         return sorted(name for name in self.values if name.startswith(prefix))
+
+    def seal(self, name: str, value: bytes) -> str:
+        """The value with its name, in base 64: nobody reads it by chance."""
+        self.faults.raise_planned("seal")
+        return base64.b64encode(name.encode() + b"\x00" + value).decode()
+
+    def unseal(self, name: str, sealed: str) -> bytes:
+        """The value again. Raises ``VendorRefused`` under another name."""
+        self.faults.raise_planned("unseal")
+        sealed_name, _, value = base64.b64decode(sealed).partition(b"\x00")
+        if sealed_name != name.encode():
+            raise VendorRefused("the secret was changed in the table")
+        return value
 
     def own(self, name: str) -> str:
         """One of the stage's own secrets. Raises ``VendorNotFound`` when it is missing."""

@@ -18,7 +18,10 @@ from stockyard.operations.services import Factories, Lazy, Services
 from stockyard.providers import registry as provider_registry
 
 if TYPE_CHECKING:
+    import httpx
+
     from stockyard.adapters.catalog import Ec2PriceList
+    from stockyard.adapters.envelope import EnvelopeSecrets
     from stockyard.adapters.secrets import OwnSecrets
     from stockyard.edge.contract import Request
     from stockyard.edge.fairness import TenantLimits
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from stockyard.operations.sweep.run import Reaper
     from stockyard.operations.wait_turns import WaitTurns
     from stockyard.ports.nodes import NodeSource, UnavailableOfferings
+    from stockyard.ports.sites import Seals
 
 provider_registry.introduce()
 
@@ -83,11 +87,31 @@ def own_secrets() -> OwnSecrets:
 
 
 @cache
-def secrets() -> ports.Secrets:
-    """The secrets of clusters."""
+def _envelope() -> EnvelopeSecrets:
     from stockyard.adapters.envelope import EnvelopeSecrets
 
     return EnvelopeSecrets(cache(lambda: _client("kms")), configuration().secrets_key, store)
+
+
+@cache
+def secrets() -> ports.Secrets:
+    """The secrets of clusters."""
+    return _envelope()
+
+
+@cache
+def seals() -> Seals:
+    """The seals of what goes to sites and comes from there."""
+    return _envelope()
+
+
+def _site_transport(tenant: str, site: str) -> httpx.BaseTransport:
+    import time
+
+    from stockyard.adapters.site_requests import StoredSiteRequests
+    from stockyard.providers.sites import SiteTransport
+
+    return SiteTransport(StoredSiteRequests(store(tenant), seals(), clock(), time.sleep), site)
 
 
 def page_key() -> bytes:
@@ -169,7 +193,7 @@ def attestor() -> ports.MachineAttestor:
 def _providers(room: str) -> Mapping[str, Any]:
     from stockyard.providers.descriptors import ProviderTools
 
-    tools = ProviderTools(configuration(), secrets)
+    tools = ProviderTools(configuration(), secrets, site_transport=_site_transport)
 
     def make(name: str) -> Any:
         return provider_registry.descriptor(room, name).make(tools)
@@ -187,6 +211,7 @@ def _node_sources() -> Mapping[str, NodeSource]:
         lambda tenant: registry().store(tenant),
         lambda region: prices().region(region),
         lambda region: prices().spot(region),
+        site_transport=_site_transport,
     )
     return Lazy({name: partial(make, tools) for name, make in provider_registry.node_sources().items()})
 

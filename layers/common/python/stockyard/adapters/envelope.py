@@ -28,6 +28,27 @@ class EnvelopeSecrets:
 
     def put(self, name: str, value: str) -> None:
         """Create or overwrite."""
+        tenant, path = _parts(name)
+        key, sealed = self._sealed(name, value.encode())
+        self._store_of(tenant).commit(Put(SealedSecret(path, key, sealed)))
+
+    def get(self, name: str) -> str | None:
+        """The value, or None. ``VendorRefused`` for one that was changed in the table."""
+        tenant, path = _parts(name)
+        record = self._store_of(tenant).get(SealedSecret, path)
+        return self._opened(name, record.key, record.sealed).decode() if record is not None else None
+
+    def seal(self, name: str, value: bytes) -> str:
+        """See ``ports.sites.Seals.seal``: the sealed data key and the sealed value, with a dot between."""
+        return ".".join(self._sealed(name, value))
+
+    def unseal(self, name: str, sealed: str) -> bytes:
+        """See ``ports.sites.Seals.unseal``."""
+        key, _, value = sealed.partition(".")
+        return self._opened(name, key, value)
+
+    def _sealed(self, name: str, value: bytes) -> tuple[str, str]:
+        """The sealed data key and the sealed value, in base 64."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # kept out of cold starts
 
         tenant, path = _parts(name)
@@ -36,30 +57,21 @@ class EnvelopeSecrets:
                 KeyId=self._key, KeySpec="AES_256", EncryptionContext=_context(tenant, path)
             )
         nonce = os.urandom(_NONCE)
-        sealed = nonce + AESGCM(data_key["Plaintext"]).encrypt(nonce, value.encode(), name.encode())
-        record = SealedSecret(
-            path, base64.b64encode(data_key["CiphertextBlob"]).decode(), base64.b64encode(sealed).decode()
-        )
-        self._store_of(tenant).commit(Put(record))
+        sealed = nonce + AESGCM(data_key["Plaintext"]).encrypt(nonce, value, name.encode())
+        return base64.b64encode(data_key["CiphertextBlob"]).decode(), base64.b64encode(sealed).decode()
 
-    def get(self, name: str) -> str | None:
-        """The value, or None. ``VendorRefused`` for one that was changed in the table."""
+    def _opened(self, name: str, key: str, value: str) -> bytes:
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         tenant, path = _parts(name)
-        record = self._store_of(tenant).get(SealedSecret, path)
-        if record is None:
-            return None
         with translated():
             opened = self._client().decrypt(
-                KeyId=self._key,
-                CiphertextBlob=base64.b64decode(record.key),
-                EncryptionContext=_context(tenant, path),
+                KeyId=self._key, CiphertextBlob=base64.b64decode(key), EncryptionContext=_context(tenant, path)
             )
-        sealed = base64.b64decode(record.sealed)
+        sealed = base64.b64decode(value)
         try:
-            return AESGCM(opened["Plaintext"]).decrypt(sealed[:_NONCE], sealed[_NONCE:], name.encode()).decode()
+            return AESGCM(opened["Plaintext"]).decrypt(sealed[:_NONCE], sealed[_NONCE:], name.encode())
         except InvalidTag:
             raise VendorRefused("the secret was changed in the table") from None
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.cloud_kinds import CloudKind, ClusterKind
 from stockyard.domain.nodes.offers import RegionOffers, SpotPrices
 from stockyard.domain.nodes.provider_kinds import ProviderKind
+from stockyard.errors import VendorRefused
 from stockyard.ports import Cloud, ClusterDriver, Secrets, Store
 from stockyard.ports.nodes import NodeSource
+
+if TYPE_CHECKING:
+    import httpx
+
+
+def _no_sites(_tenant: str, site: str) -> httpx.BaseTransport:
+    raise VendorRefused(f"site {site} cannot be reached from here", code="NoSites")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +29,8 @@ class ProviderTools:
     """The installation's, see ``stockyard.settings``."""
     secrets: Callable[[], Secrets]
     """Of accounts and clusters; asked for when a secret is needed."""
+    site_transport: Callable[[str, str], httpx.BaseTransport] = field(default=_no_sites, kw_only=True)
+    """The way to the site of a tenant: of its name a transport, see ``providers.sites``."""
 
 
 @dataclass(frozen=True, slots=True)

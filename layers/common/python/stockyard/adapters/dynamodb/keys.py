@@ -47,6 +47,8 @@ from stockyard.domain.records import (
     Record,
     Refusal,
     Resource,
+    SiteAnswer,
+    SiteRequest,
     Usage,
 )
 from stockyard.domain.values import times
@@ -78,6 +80,9 @@ REFUSAL_DAYS = 7
 """How long the record of a refused call is kept: anybody with a token can make as many as the gateway lets through."""
 GONE_DAYS = 2
 """A line of what is gone names its region to the sweep, which reads all lines: for longer than a call can be late."""
+
+SITE_HOURS = 1
+"""Requests of sites and their answers are kept for as long as somebody may look why one failed."""
 
 MAX_ID_BYTES = 1024
 """DynamoDB's limit of a sort key."""
@@ -182,13 +187,20 @@ def expiry(record: Record) -> int | None:
     """Moment when DynamoDB may drop the record (epoch seconds); None means never."""
     if isinstance(record, Idempotency | Refusal):
         return record.expires_at or None
+    life = _life(record)
+    return None if life is None else times.epoch(times.from_text(life[0]) + life[1])
+
+
+def _life(record: Record) -> tuple[str, timedelta] | None:
+    """Since when a record is kept, and for how long; None for ever."""
+    if isinstance(record, SiteRequest | SiteAnswer):
+        return record.created_at, timedelta(hours=SITE_HOURS)
     if isinstance(record, Event):
-        return times.epoch(times.from_text(record.time) + timedelta(days=EVENT_DAYS))
+        return record.time, timedelta(days=EVENT_DAYS)
     if isinstance(record, AuditRecord):
-        days = AUDIT_DAYS if record.outcome == DONE else REFUSAL_DAYS
-        return times.epoch(times.from_text(record.time) + timedelta(days=days))
+        return record.time, timedelta(days=AUDIT_DAYS if record.outcome == DONE else REFUSAL_DAYS)
     if isinstance(record, Usage):
-        return times.epoch(times.from_text(record.until) + timedelta(days=USAGE_DAYS))
+        return record.until, timedelta(days=USAGE_DAYS)
     if isinstance(record, Resource) and record.gone_at is not None:
-        return times.epoch(times.from_text(record.gone_at) + timedelta(days=GONE_DAYS))
+        return record.gone_at, timedelta(days=GONE_DAYS)
     return None
