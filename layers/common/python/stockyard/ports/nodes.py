@@ -259,6 +259,8 @@ class NodeWork:
     account: CloudAccount | None = None
     environment: NodeEnvironment | None = None
     group: Group | None = None
+    host: Cluster | None = None
+    """The cluster of the tenant's that makes the machine, for a provider that refers to one in place of an account."""
     holds: MachineHolds | None = None
     """Of a source that takes machines from groups: see ``TakesFromGroups``."""
     machine_token: str = field(default="", repr=False)
@@ -278,6 +280,8 @@ class EnvironmentWork:
     now: datetime
     session: str
     account: CloudAccount | None = None
+    host: Cluster | None = None
+    """As ``NodeWork.host``."""
 
 
 @dataclass(frozen=True, slots=True)

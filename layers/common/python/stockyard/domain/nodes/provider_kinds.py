@@ -31,6 +31,42 @@ def written_limit(entry: Document) -> int | None:
     return limit
 
 
+@dataclass(frozen=True, slots=True)
+class AccountReference:
+    """Reference of a provider's block to whose rights its machines are made with.
+
+    ``name`` is the number or the name of a cloud account. ``field`` leads to it from the block. Where ``takes_cluster``
+    it may also be the id or the name of a cluster of the tenant, whose administrator Stockyard is.
+    """
+
+    name: str
+    field: tuple[str, ...]
+    takes_cluster: bool = False
+
+
+def written_account(block: Document) -> AccountReference | None:
+    """The account that the block's ``cloudAccount`` has; None where it has none."""
+    written = block.get("cloudAccount")
+    return None if written is None else AccountReference(str(written), ("cloudAccount",))
+
+
+def host_cluster(block: Document) -> AccountReference | None:
+    """The account or the cluster that the block's published ``clusterRef`` has."""
+    written = (block.get("clusterRef") or {}).get("cluster")
+    return None if not written else AccountReference(str(written), ("clusterRef", "cluster"), takes_cluster=True)
+
+
+def secret_account(block: Document) -> AccountReference | None:
+    """The account that holds what the published ``secretRef`` would: the one of the secret's name."""
+    written = (block.get("secretRef") or {}).get("name")
+    return None if not written else AccountReference(str(written), ("secretRef", "name"))
+
+
+def written_region(block: Document) -> str | None:
+    """The region that the block has; None where its kind has none."""
+    return block.get("region") or None
+
+
 def loaded(reference: str) -> type[Any]:
     """The model that ``module:Class`` names."""
     module, _, name = reference.partition(":")
@@ -53,8 +89,8 @@ class ProviderKind:
     ``model`` names what the block is checked by, as ``module:Class``: it is loaded when it is used. ``own``: only our
     own manifests have this kind. ``built``: nodes of it can join; documents of the other kinds are stored, and their
     claims wait. ``discovers``: its node types come from a catalogue, and the document has only what differs. ``cloud``
-    is the cloud of the account that the block's ``cloudAccount`` names. ``offerings`` reads prices and zones from a
-    node type's entry.
+    is the cloud of the account that ``account`` finds in the block: no account of another cloud has that number or name
+    for it. ``offerings`` reads prices and zones from a node type's entry.
     """
 
     name: str
@@ -67,6 +103,10 @@ class ProviderKind:
     cloud: str = ""
     cloud_title: str = ""
     """The cloud as people write it."""
+    account: Callable[[Document], AccountReference | None] = written_account
+    """Of the block; None where its machines need no account. Use cases ask ``cloud_accounts.of_provider``."""
+    region: Callable[[Document], str | None] = written_region
+    """Of the block, for the lines of the ledger; None where the cloud has no regions."""
     resources: Callable[[Document, Document], Quantities] = written_resources
     limit: Callable[[Document], int | None] = written_limit
     offerings: Callable[[Mapping[str, str], Document], tuple[Offering, ...] | None] = lambda *_: None

@@ -8,8 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from stockyard.domain.nodes.declared_types import block_of
-from stockyard.domain.records import CloudAccount, Cluster, Name, NodeProvider, Operation, PriceSheet
+from stockyard.domain.records import CloudAccount, Cluster, Name, Operation, PriceSheet
 from stockyard.domain.values import ids
 from stockyard.domain.values.states import Verification
 from stockyard.errors import (
@@ -22,6 +21,7 @@ from stockyard.errors import (
     VendorError,
 )
 from stockyard.lifecycle.change import Transition
+from stockyard.operations.cloud_accounts.of_provider import users_of_account
 from stockyard.operations.cloud_accounts.offers import first_sheet
 from stockyard.operations.engine.tell import account_writes
 from stockyard.operations.listing import every
@@ -139,6 +139,8 @@ def change_account(
     if is_moved and (users := clusters_of(services, number)):
         names = ", ".join(cluster.name for cluster in users)
         raise InUse(f"Cloud account {number} is used by {names}.")
+    if fields.get("name", account.name) != account.name:
+        _check_name(services, account)
     changed = replace(account, **fields, updated_at=services.now(), version=version + 1, sequence=account.sequence + 1)
     if changed.attributes != account.attributes or secrets:
         changed = replace(
@@ -165,6 +167,13 @@ def change_account(
     _forget_secrets(services, account.id, [secret for secret, value in secrets.items() if value is None])
     _request_prices(services, changed)
     return changed
+
+
+def _check_name(services: Services, account: CloudAccount) -> None:
+    """``InUse`` where node providers know the account by the name that it has."""
+    users = ", ".join(provider.name for provider in users_of_account(services, account, by_name=True))
+    if users:
+        raise InUse(f"Cloud account {account.name} keeps its name: node providers {users} refer to it by that.")
 
 
 def _forget_secrets(services: Services, number: str, secrets: Iterable[str]) -> None:
@@ -220,8 +229,7 @@ def delete_account(services: Services, number: str, actor: str) -> Operation:
     over when it is returned."""
     account = find_account(services, number)
     users = [f"cluster {cluster.name}" for cluster in clusters_of(services, number)]
-    providers = every(services.store, NodeProvider)
-    users += [f"node provider {p.name}" for p in providers if str(block_of(p).get("cloudAccount")) == number]
+    users += [f"node provider {provider.name}" for provider in users_of_account(services, account)]
     if users:
         raise InUse(f"Cloud account {number} is used by {', '.join(users)}.")
     removed_account = replace(account, sequence=account.sequence + 1, version=account.version + 1)

@@ -14,11 +14,12 @@ from stockyard.domain.values import ids
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized
 from stockyard.lifecycle.nodes.node_claim import PENDING
 from stockyard.lifecycle.nodes.node_commands import TOKEN, done_fact
+from stockyard.operations.cloud_accounts.of_provider import account_of
 from stockyard.operations.machines.attest import UNRECORDED, has_token, proven_machine
 from stockyard.operations.machines.bootstrap import REFUSED
 from stockyard.operations.machines.member_plan import has_joined, removals, restore_of
 from stockyard.operations.machines.observe import ca_hash, facts_of
-from stockyard.operations.node_providers.catalog import account_of, kubelet_args_of
+from stockyard.operations.node_providers.catalog import kubelet_args_of
 from stockyard.operations.services import Services
 from stockyard.ports import MachineIdentity
 

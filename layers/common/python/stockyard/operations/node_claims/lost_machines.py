@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import Conflict
 from stockyard.lifecycle.nodes import loss
 from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 from stockyard.lifecycle.nodes.node_phases import MACHINE_PHASE
+from stockyard.operations.cloud_accounts.of_provider import account_number
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, Fence
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.node_claims import deprovision as give_back
@@ -31,10 +31,10 @@ def account_place(account_id: str) -> str:
     return f"account/{account_id}"
 
 
-def place_of(provider: NodeProvider) -> str:
+def place_of(services: Services, provider: NodeProvider) -> str:
     """Place of the machines of a provider: in its cloud account, else in the provider itself."""
-    number = block_of(provider).get("cloudAccount")
-    return account_place(str(number)) if number is not None else provider.id
+    number = account_number(services, provider)
+    return account_place(number) if number is not None else provider.id
 
 
 def has_machine(claim: NodeClaim) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.values import ids
 from stockyard.errors import CredentialsRevoked, NodeCouldNotBeProvisioned
+from stockyard.operations.cloud_accounts.of_provider import account_of, host_of, reference_of
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from stockyard.operations.node_claims.launch_groups import StoreGroup
 from stockyard.operations.node_claims.machine_holds import StoreHolds
-from stockyard.operations.node_providers.catalog import account_of
 from stockyard.operations.services import Services
 from stockyard.ports.nodes import EnvironmentWork, NodeSource, NodeWork, TakesFromGroups
 
@@ -31,8 +32,8 @@ def node_work(services: Services, claim: NodeClaim, phase: str, fence: Fence[Nod
     source = services.node_sources.get(provider.kind) if provider is not None else None
     if placed is None or provider is None or source is None:
         raise NodeCouldNotBeProvisioned("The claim's node provider is gone.")
-    account = account_of(services, provider)
-    if account is None and block_of(provider).get("cloudAccount") is not None:
+    account, host = account_of(services, provider), host_of(services, provider)
+    if reference_of(provider) is not None and account is None and host is None:
         raise CredentialsRevoked(f"The cloud account of node provider {provider.name} is no longer registered.")
     cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
     key = environment_id(claim.cluster_id, provider.id) if claim.cluster_id else ""
@@ -48,6 +49,7 @@ def node_work(services: Services, claim: NodeClaim, phase: str, fence: Fence[Nod
         session=fence.operation_id,
         cluster=cluster,
         account=account,
+        host=host,
         environment=environment,
         group=StoreGroup(services, placed.group, claim.id, owner.guard) if placed.group else None,
         holds=StoreHolds(services, claim, owner.guard) if isinstance(source, TakesFromGroups) else None,
@@ -63,7 +65,7 @@ def environment_work(
     source = services.node_sources.get(provider.kind) if provider is not None else None
     if provider is None or source is None:
         raise NodeCouldNotBeProvisioned(f"Node provider {environment.provider_name} is gone.")
-    account = account_of(services, provider)
+    account, host = account_of(services, provider), host_of(services, provider)
     owner = Owner.of_environment(environment, *_place(provider, account))
     work = EnvironmentWork(
         tenant=services.tenant,
@@ -75,9 +77,11 @@ def environment_work(
         now=services.clock.now(),
         session=session,
         account=account,
+        host=host,
     )
     return source, work
 
 
 def _place(provider: NodeProvider, account: CloudAccount | None) -> tuple[str, int]:
-    return str(block_of(provider).get("region", "")), int(account.id) if account is not None else 0
+    region = provider_kinds.kind(provider.kind).region(block_of(provider))
+    return region or "", int(account.id) if account is not None else 0

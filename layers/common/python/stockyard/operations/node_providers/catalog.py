@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from stockyard.domain.nodes.declared_types import block_of, capacity_counter, declared, node_types_of
+from stockyard.domain.nodes.declared_types import capacity_counter, declared, node_types_of
 from stockyard.domain.nodes.node_types import NodeType, canonical
 from stockyard.domain.platform import CAPACITY, SHARED_CAPACITY
-from stockyard.domain.records import CloudAccount, Counter, NodeClaim, NodeProvider
+from stockyard.domain.records import Counter, NodeClaim, NodeProvider
+from stockyard.operations.cloud_accounts.of_provider import account_number, account_of
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
@@ -99,17 +100,11 @@ def source_of(services: Services, provider: NodeProvider) -> NodeSource | None:
     """The provider's source, with the last offer to its cloud account where the node types come from there; None of a
     kind that is not built."""
     source = services.node_sources.get(provider.kind)
-    number = block_of(provider).get("cloudAccount")
     seller: object = source
+    number = account_number(services, provider) if isinstance(seller, SellsFromSheet) else None
     if isinstance(seller, SellsFromSheet) and number is not None:
         return seller.with_sheet(services.prices.sheet(int(number)))
     return source
-
-
-def account_of(services: Services, provider: NodeProvider) -> CloudAccount | None:
-    """The cloud account that a provider works in; None when it needs none or when it is gone."""
-    number = block_of(provider).get("cloudAccount")
-    return services.store.get(CloudAccount, str(number)) if number is not None else None
 
 
 def availability(services: Services, catalog: Catalog, now: datetime) -> Availability:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import Cluster, NodeProvider
+from stockyard.operations.cloud_accounts.of_provider import account_number
 from stockyard.operations.services import Services
 from stockyard.ports.clusters import ShowsProvider
 
@@ -16,6 +16,7 @@ def missing_provider(services: Services, cluster: Cluster | None, providers: Map
     driver: object = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
     if cluster is None or not isinstance(driver, ShowsProvider):
         return ""
-    if any(block_of(provider).get("cloudAccount") == cluster.cloud_account_id for provider in providers.values()):
+    number = str(cluster.cloud_account_id)
+    if any(account_number(services, provider) == number for provider in providers.values()):
         return ""
     return f"No provider of this account: stockyard provider create -f {driver.provider_example}."

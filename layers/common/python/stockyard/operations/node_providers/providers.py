@@ -15,7 +15,6 @@ from stockyard.domain.nodes.declared_types import declared, provider_state
 from stockyard.domain.nodes.manifests import ProviderDocument
 from stockyard.domain.platform import is_shared, provider_name, provider_prefix
 from stockyard.domain.records import (
-    CloudAccount,
     Counter,
     Fact,
     Name,
@@ -34,6 +33,7 @@ from stockyard.errors import (
     PreconditionFailed,
     StockyardError,
 )
+from stockyard.operations.cloud_accounts.of_provider import account_of, fault, reference_of
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers import limited_types
 from stockyard.operations.node_providers.catalog import source_of
@@ -70,19 +70,17 @@ def draft(services: Services, document: ProviderDocument, actor: str = "", id: s
 def check_provider(
     services: Services, provider: NodeProvider, at: Sequence[str | int] = ("spec",)
 ) -> list[FieldProblem]:
-    """Faults of the provider beyond its form: its cloud account, and what its source finds. The offers of a region that
+    """Faults of the provider beyond its form: its cloud account or the cluster that makes its machines, once its kind
+    is built, and what its source finds. The offers of a region that
     nobody has named before are waited for a while; an implicit provider's cluster has named its region."""
-    number = provider.spec[provider.kind].get("cloudAccount")
-    account = None
-    if number is not None and is_shared(provider):
+    reference = reference_of(provider) if provider_kinds.kind(provider.kind).built else None
+    if reference is not None and is_shared(provider):
         text = "cloud accounts belong to tenants, so a shared provider cannot work in one"
-        return [FieldProblem(pointer(*at, "cloudAccount"), text)]
-    if number is not None:
-        account = services.store.get(CloudAccount, str(number))
-        kind = provider_kinds.kind(provider.kind)
-        if account is None or account.provider != kind.cloud:
-            text = f"there is no cloud account {number} of {kind.cloud_title}"
-            return [FieldProblem(pointer(*at, "cloudAccount"), text)]
+        return [FieldProblem(pointer(*at, *reference.field), text)]
+    problem = fault(services, provider) if reference is not None else None
+    if reference is not None and problem is not None:
+        return [FieldProblem(pointer(*at, *reference.field), problem)]
+    account = account_of(services, provider) if reference is not None else None
     source = source_of(services, provider)
     offers: object = source
     if isinstance(offers, Discovers) and not provider.implicit:

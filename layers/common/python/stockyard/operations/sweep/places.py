@@ -42,7 +42,7 @@ def places_of(services: Services, accounts: Iterable[CloudAccount], providers: I
     places = {
         place
         for provider in providers
-        if (place := lost_machines.place_of(provider)).startswith(account_places)
+        if (place := lost_machines.place_of(services, provider)).startswith(account_places)
         or provider.kind in services.node_sources
     }
     for account in accounts:
@@ -88,7 +88,9 @@ class PlaceSweep:
     def _sweep(self) -> tuple[_View, Sequence[Cluster], Sequence[NodeClaim]]:
         """Sight of the place, its clusters, and the claims whose nodes it makes."""
         providers = {provider.id: provider for provider in all_providers(self.services)}
-        here = {name: each for name, each in providers.items() if lost_machines.place_of(each) == self.place}
+        here = {
+            name: each for name, each in providers.items() if lost_machines.place_of(self.services, each) == self.place
+        }
         account = self._account()
         view = _View()
         self.tally.attempt(self._name(account), self._look, view, account, here)

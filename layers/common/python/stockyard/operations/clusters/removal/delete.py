@@ -9,10 +9,12 @@ from typing import Any
 from stockyard.domain.clusters.snapshots import SETTING
 from stockyard.domain.records import UNSEEN, Cluster, Operation, OperationError
 from stockyard.domain.values import ids, times
+from stockyard.errors import InUse
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import DELETE_CLUSTER
+from stockyard.operations.cloud_accounts.of_provider import users_of_cluster
 from stockyard.operations.clusters.changes.queue import closed_writes
 from stockyard.operations.clusters.changes.resume import resume_cluster
 from stockyard.operations.costs.parts import price_items
@@ -51,7 +53,7 @@ def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
 @until_written("cluster changes too often to be deleted")
 def delete_expired(services: Services, cluster_id: str) -> bool:
     """Whether the deletion of a cluster has begun whose time has come. Nothing happens to one that somebody has given
-    more time just now."""
+    more time just now, nor to one that makes the machines of node providers: whoever removes those lets it go."""
     cluster = services.store.get(Cluster, cluster_id)
     if cluster is None or cluster.expires_at is None or cluster.status in {"deleting", *UNSEEN}:
         return False
@@ -60,6 +62,8 @@ def delete_expired(services: Services, cluster_id: str) -> bool:
     detail = f"Its time ended at {cluster.expires_at}."
     if cluster.settings.get(PROTECTION):
         detail += f" Its {PROTECTION} is taken away."
+    if users_of_cluster(services, cluster):
+        return False
     audit = services.audit_record(WORKFLOW_ACTOR, "DeleteCluster", cluster.id, "", detail)
     expired = Transition("Cluster", cluster.status, cluster.status, "Expired", detail)
     _begin(services, cluster, WORKFLOW_ACTOR, [expired], [Create(audit)])
@@ -74,6 +78,7 @@ def _begin(
     writes_beside: Sequence[Write] = (),
 ) -> Cluster:
     """The cluster, whose deletion has begun; ``before`` is told first."""
+    check_hosts_nothing(services, cluster)
     current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
     now = services.now()
     procedure = services.procedure(DELETE_CLUSTER, cluster.driver)
@@ -86,6 +91,13 @@ def _begin(
     queue_ends = _unqueued(services, cluster, actor)
     services.store.commit(Replace(moved), Create(operation_record), *writes, *queue_ends, *writes_beside)
     return moved
+
+
+def check_hosts_nothing(services: Services, cluster: Cluster) -> None:
+    """``InUse`` while node providers have their machines made by the cluster; it names them."""
+    users = ", ".join(provider.name for provider in users_of_cluster(services, cluster))
+    if users:
+        raise InUse(f"Cluster {cluster.name} makes the machines of node providers {users}.")
 
 
 def _unqueued(services: Services, cluster: Cluster, actor: str) -> list[Write]:
@@ -101,6 +113,7 @@ def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
     from stockyard.operations.node_claims import delete as delete_claim
 
     cluster = find_cluster(services, id_or_name)
+    check_hosts_nothing(services, cluster)
     lines = lines_of(services, cluster.id)
     deletes = planned_removals(lines)
     deletes.append({"kind": "keycloak client", "name": cluster.client_id})

@@ -18,9 +18,10 @@ from stockyard.domain.pools.records import GROUP, NewPool, Pool
 from stockyard.domain.records import Cluster, NodeProvider
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import InUse, NotFound, PreconditionFailed
+from stockyard.operations.cloud_accounts.of_provider import account_of
 from stockyard.operations.fleet.pools.pools import draft, member_pool_of
 from stockyard.operations.listing import every
-from stockyard.operations.node_providers.catalog import account_of, source_of
+from stockyard.operations.node_providers.catalog import source_of
 from stockyard.operations.node_providers.providers import create_provider, delete_provider
 from stockyard.operations.node_providers.providers import draft as provider_draft
 from stockyard.operations.node_providers.visible import find_provider

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard.domain.nodes.provider_kinds import Document, ProviderKind, written_limit
+from stockyard.domain.nodes.provider_kinds import Document, ProviderKind, secret_account, written_limit
 from stockyard.providers.descriptors import NodeSourceDescriptor
 
 
@@ -13,4 +13,13 @@ def limit(entry: Document) -> int | None:
     return written_limit(entry)
 
 
-DESCRIPTOR = NodeSourceDescriptor(ProviderKind("bcm", f"{__name__}.document:BcmBlock", limit=limit, owned=True))
+KIND = ProviderKind(
+    "bcm",
+    f"{__name__}.document:BcmBlock",
+    limit=limit,
+    owned=True,
+    account=secret_account,
+    cloud="bcm",
+    cloud_title="BCM",
+)
+DESCRIPTOR = NodeSourceDescriptor(KIND)

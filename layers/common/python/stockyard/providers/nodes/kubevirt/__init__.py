@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Any
 
-from stockyard.domain.nodes.provider_kinds import Document, ProviderKind, Quantities, written_resources
+from stockyard.domain.nodes.provider_kinds import Document, ProviderKind, Quantities, host_cluster, written_resources
 from stockyard.domain.values.quantities import milli
 from stockyard.providers.descriptors import NodeSourceDescriptor
 
@@ -59,6 +59,13 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-DESCRIPTOR = NodeSourceDescriptor(
-    ProviderKind("kubeVirt", f"{__name__}.document:KubeVirtBlock", resources=resources, owned=True)
+KIND = ProviderKind(
+    "kubeVirt",
+    f"{__name__}.document:KubeVirtBlock",
+    resources=resources,
+    owned=True,
+    account=host_cluster,
+    cloud="kubernetes",
+    cloud_title="Kubernetes",
 )
+DESCRIPTOR = NodeSourceDescriptor(KIND)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from stockyard.domain.nodes.provider_kinds import ProviderKind
+from stockyard.domain.nodes.provider_kinds import ProviderKind, host_cluster
 from stockyard.providers.descriptors import NodeSourceDescriptor
 
-DESCRIPTOR = NodeSourceDescriptor(ProviderKind("metal3", f"{__name__}.document:Metal3Block", owned=True))
+KIND = ProviderKind(
+    "metal3",
+    f"{__name__}.document:Metal3Block",
+    owned=True,
+    account=host_cluster,
+    cloud="kubernetes",
+    cloud_title="Kubernetes",
+)
+DESCRIPTOR = NodeSourceDescriptor(KIND)
