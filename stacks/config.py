@@ -157,6 +157,8 @@ def load(stage: str, stages: Any, overrides: Mapping[str, Any] | None = None) ->
     _check_names(config)
     if config.event_organization and config.event_accounts:
         raise ConfigError(f"stages.{stage}.event_accounts: either event_organization or event_accounts")
+    if config.allow_private_addresses and config.network is None:
+        raise ConfigError(f"stages.{stage}.allow_private_addresses: needs network, which reaches private addresses")
     return config
 
 
@@ -326,7 +328,7 @@ CHECKS: Mapping[str, Check] = {
     "tenant_role_pattern": _pattern(r"[\w+=,.@/*?-]+", "a pattern of role names"),
     "allow_own_account": _TRUTH,
     "allow_access_keys": _TRUTH,
-    "allow_private_vaults": _TRUTH,
+    "allow_private_addresses": _TRUTH,
     "log_level": _choice(LOG_LEVELS),
     "log_retention_days": _choice(RETENTION_DAYS),
     "rate_limit": _whole(1, 10000),

@@ -14,8 +14,8 @@ HTTP_SECONDS = 29
 class FunctionSpec:
     """One Lambda. ``asynchronous``: nobody waits for its answer, so what fails goes to a queue.
     ``polled``: agents of clusters call it each minute.
-    ``private``: calls Keycloak's admin API, vdeployer or tenants' Vaults, so it joins the stage's network where there
-    is one."""
+    ``private``: calls Keycloak's admin API, vdeployer, tenants' Vaults or Kubernetes hosts, so it joins the stage's
+    network where there is one."""
 
     name: str
     description: str

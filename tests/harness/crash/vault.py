@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from local.vault.simulated import POLICY_NAME, SimulatedVault
+from stockyard.providers.addresses import Guard
 from stockyard.providers.clouds.cudo.vault import Vault, VaultClient
 from tests.harness.crash.faults import Errors, Tap
 from tests.harness.crash.tapped_cudo import named
@@ -75,4 +76,4 @@ class TappedVault(httpx.BaseTransport):
 
 def tapped(vault: Vault, simulated: SimulatedVault, tap: Tap) -> VaultClient:
     """The client of the account's Vault, whose name leads to an address that may be called."""
-    return VaultClient(vault, TappedVault(simulated, tap), resolve=lambda *_: ["192.0.2.9"])
+    return VaultClient(vault, TappedVault(simulated, tap), guard=Guard(resolve=lambda *_: ["192.0.2.9"]))

@@ -81,9 +81,10 @@ class Choices:
     egress_addresses: str = ""
     """Addresses by which the functions of the stage's `network` go out, those of its NAT gateways, with commas between
     them. [Clusters on EKS](eks.md) whose API is not open to everybody need them."""
-    allow_private_vaults: bool = False
-    """Whether a [Vault](vault.md) of an account may stand at a private address: with `network` the stage's functions
-    reach what is in it, and a tenant's address would let them look around there."""
+    allow_private_addresses: bool = False
+    """Whether what an account names, a [Vault](vault.md) or the API of a Kubernetes host, may stand at a private
+    address. Only with `network`: the stage's functions reach what is in it, and a tenant's address lets them look
+    around there."""
     force_deletion_seconds: int = 900
     """How long a deletion has been running or blocked before somebody may have the cluster forgotten."""
     refusal_seconds: int = 180
@@ -127,6 +128,9 @@ class Settings(Choices):
     """ARN pattern of our functions' roles, for the trust policy in a tenant's account."""
     vault_url: str = ""
     """Where every tenant's Vault is asked instead of at its own address: the local cloud's. No stage sets it."""
+    stand_in_hosts: str = ""
+    """Hosts with ports, with commas between them, that accounts may name though they lead to the calling machine: the
+    local cloud's stand-ins. No stage sets it."""
     worker_seconds: int = 120
     """How long one run of a phase may last; the phases function's time-out ends it then."""
 

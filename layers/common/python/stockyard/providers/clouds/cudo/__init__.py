@@ -8,12 +8,12 @@ from stockyard.providers.descriptors import CloudDescriptor, ProviderTools
 
 
 def _make(tools: ProviderTools) -> Cloud:
+    from stockyard.providers.addresses import guard_of
     from stockyard.providers.clouds.cudo.access import Access
     from stockyard.providers.clouds.cudo.cloud import CudoCloud
 
     settings = tools.settings
-    private = settings.allow_private_vaults
-    return CudoCloud(Access(tools.secrets, settings.cudo_url, vault_url=settings.vault_url, private_vaults=private))
+    return CudoCloud(Access(tools.secrets, settings.cudo_url, vault_url=settings.vault_url, guard=guard_of(settings)))
 
 
 _MODELS = f"{__name__}.attributes"

@@ -10,6 +10,7 @@ from stockyard.domain.records import CloudAccount
 from stockyard.domain.values import ids
 from stockyard.errors import CredentialsRevoked
 from stockyard.ports import Secrets
+from stockyard.providers.addresses import Guard
 from stockyard.providers.clouds.cudo.client import BASE_URL, Cudo
 from stockyard.providers.clouds.cudo.vault import Vault, VaultClient
 
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 API_KEY, VAULT_SECRET_ID = "api_key", "vault_secret_id"
 """Names of an account's secrets."""
 _MOST_CLIENTS = 64
+_STRICT = Guard()
 
 
 class Access:
     """``secrets`` is asked when a key is needed. ``vault_url``: where every account's Vault is asked instead of at its
-    own address. ``private_vaults``: whether these addresses may be private. ``transport`` and ``vault_transport``
-    replace the network."""
+    own address, which ``guard`` has to let through. ``transport`` and ``vault_transport`` replace the network."""
 
     def __init__(
         self,
@@ -33,12 +34,12 @@ class Access:
         transport: httpx.BaseTransport | None = None,
         *,
         vault_url: str = "",
-        private_vaults: bool = False,
+        guard: Guard = _STRICT,
         vault_transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._secrets, self._base_url, self._transport = secrets, base_url, transport
         self._vault_url, self._vault_transport = vault_url, vault_transport
-        self._private_vaults = private_vaults
+        self._guard = guard
         self._clients: OrderedDict[tuple[str, str], Cudo] = OrderedDict()
 
     def client(self, tenant: str, account: CloudAccount) -> Cudo:
@@ -71,7 +72,7 @@ class Access:
         if vault is None:
             return None
         transport, url = self._vault_transport, self._vault_url
-        return VaultClient(vault, transport, url=url, allow_private=self._private_vaults)
+        return VaultClient(vault, transport, url=url, guard=self._guard)
 
     def _secret(self, tenant: str, account: CloudAccount, name: str) -> str:
         value = self._secrets().get(ids.account_secret(tenant, account.id, name))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from stockyard.errors import (
     CredentialsRevoked,
@@ -24,7 +24,7 @@ from stockyard.errors import (
     VendorUnavailable,
 )
 from stockyard.machines.data_disk import DiskKey
-from stockyard.providers.clouds.cudo.addresses import Resolve, checked, resolved
+from stockyard.providers.addresses import Guard
 
 if TYPE_CHECKING:
     import httpx
@@ -36,7 +36,6 @@ SECONDS = 8.0
 """How long a step of one call may take."""
 MOST_BYTES = 64 * 1024
 """Of an answer: the host is a tenant's choice."""
-MOST_ADDRESSES = 3
 NO_VAULT = (
     "The cloud account has no Vault, where the key of the encrypted disk would be kept. Give the account "
     "vault_address, vault_role_id and vault_secret_id, or set no_vault."
@@ -75,6 +74,7 @@ _ERRORS: Mapping[tuple[str, int], tuple[type[VendorError], str, str]] = {
     (METADATA, 403): (PermissionDenied, "The AppRole may not delete keys of disks.", _POLICY),
 }
 """What an answer to a request means: the error, a sentence, and what a person can do."""
+_STRICT = Guard()
 _BY_STATUS: Mapping[int, tuple[type[VendorError], str]] = {
     408: (VendorTimeout, "The Vault did not answer in time."),
     412: (VendorUnavailable, "The Vault is not up to date yet."),
@@ -95,23 +95,14 @@ class Vault:
 class VaultClient:
     """The Vault of an account, by its AppRole.
 
-    The address is a tenant's choice. Where it leads to a machine's own services (loopback, link-local and the like),
-    or without ``allow_private`` to a private network, nothing is called, and what is called is the address that was
-    looked at. ``url`` is the operator's word: the Vault
-    is asked there instead, without a look. ``transport`` replaces the network, ``resolve`` the look-up of names.
+    The address is a tenant's choice, so what is called is what ``guard`` lets through. ``url`` is the operator's word:
+    the Vault is asked there instead, without a look. ``transport`` replaces the network.
     """
 
     def __init__(
-        self,
-        vault: Vault,
-        transport: httpx.BaseTransport | None = None,
-        *,
-        url: str = "",
-        allow_private: bool = False,
-        resolve: Resolve = resolved,
+        self, vault: Vault, transport: httpx.BaseTransport | None = None, *, url: str = "", guard: Guard = _STRICT
     ) -> None:
-        self._vault, self._transport, self._resolve = vault, transport, resolve
-        self._url, self._allow_private = url.rstrip("/"), allow_private
+        self._vault, self._transport, self._url, self._guard = vault, transport, url.rstrip("/"), guard
 
     def key_of_machine(self, client_id: str) -> DiskKey:
         """Key by which a new machine of the cluster opens its data disk. Raises as ``wrapped_secret_id`` does."""
@@ -191,52 +182,32 @@ class VaultClient:
     def _client(self) -> httpx.Client:
         import httpx  # kept out of cold starts
 
+        from stockyard.providers.guarded_transport import GuardedTransport
+
         # Neither proxies nor names of the process's environment: it is the looked-at address that is called.
-        return httpx.Client(transport=self._transport, timeout=SECONDS, follow_redirects=False, trust_env=False)
+        transport: httpx.BaseTransport = self._transport or httpx.HTTPTransport(trust_env=False)
+        if not self._url:
+            transport = GuardedTransport(self._guard, transport)
+        return httpx.Client(transport=transport, timeout=SECONDS, follow_redirects=False, trust_env=False)
 
     def _sent(
         self, client: httpx.Client, method: str, path: str, headers: Mapping[str, str], body: Mapping[str, Any] | None
     ) -> tuple[int, bytes]:
-        """Status and content of the answer of the first address that can be reached."""
+        """Status and content of the answer."""
         import httpx
 
-        code = ""
-        for url, own_headers, extensions in self._targets(path):
-            request = client.build_request(
-                method, url, headers={**headers, **own_headers}, json=body, extensions=dict(extensions)
-            )
-            try:
-                with closing(client.send(request, stream=True)) as answer:
-                    return answer.status_code, _limited(answer)
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-                code = type(error).__name__
-            except httpx.TimeoutException as error:
-                raise VendorTimeout("The Vault did not answer in time.", code=type(error).__name__) from None
-            except httpx.HTTPError as error:
-                raise VendorUnavailable("The Vault cannot be reached.", code=type(error).__name__) from None
-        raise VendorUnavailable("The Vault cannot be reached.", code=code)
-
-    def _targets(self, path: str) -> Sequence[tuple[str, Mapping[str, str], Mapping[str, Any]]]:
-        """URL, header fields and extensions of the request to each address that was checked. The host proves itself by
-        its name all the same."""
-        if self._url:
-            return [(f"{self._url}/v1/{path}", {}, {})]
-        parts = urlsplit(self._vault.address)
-        host, port = parts.hostname or "", parts.port or 443
-        if parts.scheme != "https" or not host:
-            raise VendorRefused("The Vault's address does not begin with https.", code="address")
-        return [
-            (
-                f"https://{_bracketed(address)}:{port}{parts.path}/v1/{path}",
-                {"Host": parts.netloc},
-                {"sni_hostname": host},
-            )
-            for address in checked(host, port, self._resolve, allow_private=self._allow_private)[:MOST_ADDRESSES]
-        ]
-
-
-def _bracketed(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
+        try:
+            request = client.build_request(method, f"{self.address}/v1/{path}", headers=dict(headers), json=body)
+            with closing(client.send(request, stream=True)) as answer:
+                return answer.status_code, _limited(answer)
+        except httpx.TimeoutException as error:
+            kind = VendorUnavailable if isinstance(error, httpx.ConnectTimeout) else VendorTimeout
+            text = "The Vault cannot be reached." if kind is VendorUnavailable else "The Vault did not answer in time."
+            raise kind(text, code=type(error).__name__) from None
+        except (httpx.InvalidURL, UnicodeError):  # the latter for a name that is none
+            raise VendorRefused("The Vault's address is no URL.", code="address") from None
+        except httpx.HTTPError as error:
+            raise VendorUnavailable("The Vault cannot be reached.", code=type(error).__name__) from None
 
 
 def _limited(answer: httpx.Response) -> bytes:

@@ -9,6 +9,7 @@ from stockyard.providers.descriptors import ClusterDriverDescriptor, ProviderToo
 
 def _make(tools: ProviderTools) -> ClusterDriver:
     from stockyard.machines.sources import Sources
+    from stockyard.providers.addresses import guard_of
     from stockyard.providers.clouds.cudo.access import Access
     from stockyard.providers.clusters.cudo.configuration import CudoConfig
     from stockyard.providers.clusters.cudo.provider import CudoClusterDriver
@@ -22,8 +23,7 @@ def _make(tools: ProviderTools) -> ClusterDriver:
         in_flight_seconds=settings.in_flight_seconds,
         sources=Sources(settings.packages_url, settings.archive_url, settings.image_mirror, settings.manifests_url),
     )
-    private = settings.allow_private_vaults
-    access = Access(tools.secrets, settings.cudo_url, vault_url=settings.vault_url, private_vaults=private)
+    access = Access(tools.secrets, settings.cudo_url, vault_url=settings.vault_url, guard=guard_of(settings))
     return CudoClusterDriver(config, access)
 
 
