@@ -19,6 +19,7 @@ NO_LOCAL_MEANING: Mapping[str, str] = {
     "AWS::CloudWatch::Dashboard": "there are no metrics to draw",
     "AWS::Lambda::LayerVersion": "functions import the core and the installed packages from the tree",
     "AWS::Lambda::Permission": "the callers are parts of the local cloud; who may call is tested on the template",
+    "AWS::S3::BucketPolicy": "moto does not evaluate it; it is tested on the template",
     "AWS::SQS::QueuePolicy": "moto does not evaluate it; it is tested on the template",
 }
 """Skipped resource types -> reason. Any other type without a maker is an error."""
@@ -96,6 +97,14 @@ class Maker:
             Tags=properties.get("Tags", []),
         )
         return CreatedResource(secret["ARN"], {"Id": secret["ARN"]})
+
+    def _s3_bucket(self, _logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        name = properties["BucketName"]
+        client = self._client("s3")
+        placed = {} if self._region == "us-east-1" else {"LocationConstraint": self._region}
+        client.create_bucket(Bucket=name, **({"CreateBucketConfiguration": placed} if placed else {}))
+        client.put_bucket_versioning(Bucket=name, VersioningConfiguration=properties["VersioningConfiguration"])
+        return CreatedResource(name, {"Arn": f"arn:aws:s3:::{name}"})
 
     def _kms_key(self, _logical: str, properties: Mapping[str, Any]) -> CreatedResource:
         key = self._client("kms").create_key(Description=properties["Description"])["KeyMetadata"]

@@ -1,17 +1,18 @@
-"""Stack of the resources that must outlive the service: the table, the key of what is sealed in it, and the key of
-machines' tokens."""
+"""Stack of the resources that must outlive the service: the table, the key of what is sealed in it, the key of
+machines' tokens, and the bucket of what is too large for the table."""
 
 from __future__ import annotations
 
-from aws_cdk import CfnOutput, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from stacks.config import StageConfig
 from stacks.constructs.roles import acknowledge
-from stacks.environment import environment_of
+from stacks.environment import environment_of, render
 from stacks.names import TABLE_OUTPUT, Names
 
 
@@ -69,6 +70,7 @@ class DataStack(Stack):
         acknowledge(
             tokens, "AwsSolutions-SMG4", "A new key makes nodes that are joining fail; an operator chooses when"
         )
+        self._bucket(names)
         # Logical ids must never change: CloudFormation would make a new, empty table, and a key that opens nothing.
         resource.override_logical_id("Table")
         if isinstance(key.node.default_child, kms.CfnKey):
@@ -76,6 +78,31 @@ class DataStack(Stack):
         if isinstance(tokens.node.default_child, secretsmanager.CfnSecret):
             tokens.node.default_child.override_logical_id("MachineKey")
         CfnOutput(self, TABLE_OUTPUT, value=table.table_name)
+
+    def _bucket(self, names: Names) -> None:
+        bucket = s3.Bucket(
+            self,
+            "Objects",
+            bucket_name=render(names.bucket),
+            versioned=True,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="EarlierVersions",
+                    noncurrent_version_expiration=Duration.days(30),
+                    abort_incomplete_multipart_upload_after=Duration.days(1),
+                ),
+                s3.LifecycleRule(id="Logs", prefix="logs/", expiration=Duration.days(90)),
+            ],
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        acknowledge(bucket, "AwsSolutions-S1", "Our functions alone read it; what they do stands in their own log")
+        if isinstance(bucket.node.default_child, s3.CfnBucket):
+            bucket.node.default_child.override_logical_id("Objects")
 
 
 def _text(name: str) -> dynamodb.Attribute:

@@ -57,6 +57,7 @@ def variables(config: StageConfig, function: str, api_url: str) -> dict[str, str
         "identity_admin_secret": names.identity_admin,
         "page_key_secret": names.page_key,
         "machine_key_secret": names.machine_key,
+        "bucket": render(names.bucket),
         "secrets_key": names.secrets_key,
         "workflow_prefix": render("arn:{partition}:states:{region}:{account}:stateMachine:" + names.workflow("")),
         "catalog_function": names.function("catalog"),

@@ -40,6 +40,8 @@ class Names:
         self.prefix = self.table = self.bus = self.api = f"stockyard-{stage}"
         self.metrics = namespace(stage)
         """Namespace of our own metrics."""
+        self.bucket = f"{self.prefix}-{{account}}-{{region}}"
+        """Bucket, as a template: a name of S3 is there once in the world."""
         self.secret_prefix = f"stockyard/{stage}"
         self.identity_admin = f"{self.secret_prefix}/identity-admin"
         """Secret with the realm's admin client; the operator fills it before the first deploy."""

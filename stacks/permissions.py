@@ -168,7 +168,8 @@ class Permissions:
     def _records(self) -> tuple[Statement, ...]:
         # The costs of one cluster read its claims together.
         actions = (*TABLE_CREATE, *TABLE_BATCH)
-        return self._table(actions=actions), self._own_secrets(self._names.page_key), self._fetch()
+        table, page_key = self._table(actions=actions), self._own_secrets(self._names.page_key)
+        return table, page_key, self._fetch(), self._objects("logs", "s3:GetObject"), self._listing()
 
     def _machines(self) -> tuple[Statement, ...]:
         # A machine without a token names its cluster only; whose it is says the index. What is told of a cluster's pods
@@ -193,6 +194,8 @@ class Permissions:
                 for name in (*CREATIONS, *CHANGES)
             ),
             self._wake(),
+            # The console of a machine that did not come up.
+            self._objects("logs", "s3:PutObject"),
         )
 
     def _node_phases(self) -> tuple[Statement, ...]:
@@ -203,6 +206,7 @@ class Permissions:
             self._cluster_secrets("kms:Decrypt"),
             *self._tenant_roles(),
             self._executions(PROVISION_NODE, "states:DescribeExecution", "states:StopExecution"),
+            self._objects("logs", "s3:PutObject"),
         )
 
     def _scheduler(self) -> tuple[Statement, ...]:
@@ -276,6 +280,15 @@ class Permissions:
             reason="AWS chooses the id of the key; the condition names it by its alias",
             conditions={"StringEquals": {"kms:RequestAlias": self._names.secrets_key}},
         )
+
+    def _objects(self, kind: str, *actions: str) -> Statement:
+        reason = "The names of objects are those of tenants and of what belongs to them"
+        return Statement("Objects", actions, (f"arn:{{partition}}:s3:::{self._names.bucket}/{kind}/*",), reason=reason)
+
+    def _listing(self) -> Statement:
+        """Permission by which S3 answers that an object is not there; without it the answer is that of a refusal."""
+        reason = "S3 asks for it only where an object is not there"
+        return Statement("Listing", ("s3:ListBucket",), (f"arn:{{partition}}:s3:::{self._names.bucket}",), reason=reason)
 
     def _own_secrets(self, *names: str) -> Statement:
         return Statement(

@@ -126,6 +126,27 @@ class OperationError(Model):
     """What the console of the machine showed last that did not come up."""
 
 
+class Run(Model):
+    """A program's work for an operation; ``error`` says why it failed, ``ended_at`` is None while it runs."""
+
+    name: str
+    attempt: int = 1
+    phase: str = ""
+    started_at: str | None = None
+    ended_at: str | None = None
+    error: str | None = None
+
+
+class LogLine(Model):
+    """One line that a run has printed; ``number`` counts from 1 within the run."""
+
+    run: str
+    attempt: int = 1
+    number: int = 0
+    time: str = ""
+    text: str = ""
+
+
 class Operation(Resource):
     """One long-running change; ``progress`` is 0 to 100."""
 
@@ -136,6 +157,8 @@ class Operation(Resource):
     """What the subject is called, even when it is gone; empty where it has no name."""
     status: str
     phases: tuple[Phase, ...] = ()
+    runs: tuple[Run, ...] = ()
+    """Programs that have worked for it; :meth:`Operations.log` has what they printed."""
     changes: tuple[dict[str, Any], ...] = ()
     """Of a change of a ready cluster: ``pointer``, ``before`` and ``after``."""
     error: OperationError | None = None

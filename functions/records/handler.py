@@ -9,7 +9,7 @@ from stockyard import wiring
 from stockyard.domain.month_budgets import USD_MONTH
 from stockyard.domain.records import AuditRecord, Event, Operation
 from stockyard.domain.values import ids
-from stockyard.domain.views import audit_view, event_view, operation_view
+from stockyard.domain.views import attributes, audit_view, event_view, operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.following import cursor_after, first_of, news, read_cursor, settled_bound
 from stockyard.edge.http.etag import digest_of
@@ -39,6 +39,8 @@ LIST = (FOLLOW, SINCE, ORDER, SUBJECT)
 """What every list in order of time takes."""
 OPERATION_STATUSES = ("queued", "running", "succeeded", "failed", "cancelled", "reverted")
 DETAIL_TYPES = ("Cluster", "Pool", "NodeClaim", "Operation", "CloudAccount")
+RUN_NAME = "^[a-z][a-z0-9-]{0,31}$"
+LOG_LINE = ("run", "attempt", "number", "time", "text")
 WORD = "^[A-Za-z][A-Za-z0-9_]*$"
 
 
@@ -83,6 +85,35 @@ def list_operations(request: Request) -> Answer:
         lambda o: operation_view(o, progress(o, children_of(store, o))),
         ("subject", "status", "kind"),
     )
+
+
+@http.route(
+    "GET /v1/operations/{id}/log",
+    roles=Roles.READERS,
+    platform=True,
+    answers={200: "operations:LogLineView"},
+    query=(
+        Query("after", "Only the lines after those of the answer that gave this `cursor`."),
+        Query("run", "Only the lines of runs of this name, such as `console`.", pattern=RUN_NAME),
+    ),
+    paged=True,
+    waits=True,
+    description="The operation's `runs` say what ran, and whether it still does. Logs are kept for 90 days.",
+)
+def get_operation_log(request: Request, services: Services) -> Answer:
+    """Get an operation's log. The lines that its runs have printed, run by run, also while they still print."""
+    from stockyard.edge.log_cursor import read_position, to_cursor
+    from stockyard.operations.engine.run_logs import lines_after
+
+    operation = services.store.get(Operation, request.params["id"])
+    if operation is None:
+        raise NotFound(f"There is no operation {request.params['id']}.")
+    name = request.query.get("run")
+    start = request.page.after or request.query.get("after")
+    position = read_position(str(start)) if start else {}
+    lines, position, more = lines_after(services, operation, position, request.page.size, str(name) if name else None)
+    cursor = to_cursor(position)
+    return Answer.listing([attributes(line, LOG_LINE) for line in lines], cursor if more else None, cursor)
 
 
 @http.route(

@@ -39,6 +39,8 @@ def own_asks(call: Call, account: str, task_workflow: str) -> list[Ask]:
         return [Ask(f"states:{operation}", arn)]
     if service in ("EventBridge", "KMS", "Lambda", "Secrets Manager"):
         return [_named_ask(service, operation, parameters, here)]
+    if service == "S3":
+        return [Ask(f"s3:{operation}", f"arn:aws:s3:::{parameters['Bucket']}/{parameters['Key']}")]
     if service == "STS":
         context = {"sts:ExternalId": parameters["ExternalId"]} if parameters.get("ExternalId") else {}
         return [Ask(f"sts:{operation}", parameters["RoleArn"], context)]

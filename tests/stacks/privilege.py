@@ -15,6 +15,7 @@ OVERTAKEN = "a deletion overtakes a change; its own tests do it, here the change
 DISRUPTION = "a decision about nodes; the passes' own tests make them, here no cluster has an agent that tells of pods"
 GROUPS = "a pool of a node group is changed by its settings; the tests of pools do it, here no pool has a group"
 CHANGES = ("ChangeManaged", "UpgradeManaged", "ChangeBalanced", "UpgradeBalanced")
+CONSOLE = "a machine did not come up; its console is kept before that is ended"
 UNUSED: Mapping[tuple[str, str], str] = {
     ("clusters", "Table dynamodb:DeleteItem"): UNDO,
     ("requests", "Table dynamodb:DeleteItem"): UNDO,
@@ -44,6 +45,10 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("reaper", "DeleteNode states:DescribeExecution"): SWEEP,
     ("reaper", "PowerNode states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionNode states:DescribeExecution"): SWEEP,
+    ("cluster_phases", "Objects s3:PutObject"): CONSOLE,
+    ("node_phases", "Objects s3:PutObject"): CONSOLE,
+    ("records", "Listing s3:ListBucket"): "S3 asks for it where an object is not there",
+    ("records", "Objects s3:GetObject"): "a run has printed lines; here no machine fails",
     ("cluster_phases", "Wake states:SendTaskSuccess"): "the machine reported before the workflow waited for it; "
     "here it reports afterwards, the tests of the report do both",
     ("reaper", "Table dynamodb:BatchGetItem"): SWEEP,

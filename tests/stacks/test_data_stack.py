@@ -4,13 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
+from stockyard.adapters.dynamodb.keys import RUN_LOG_DAYS
 
-def test_data_stack_has_only_the_table_and_two_keys_with_stable_logical_ids(assembly: Any) -> None:
+
+def test_data_stack_has_only_the_table_two_keys_and_a_bucket_with_stable_logical_ids(assembly: Any) -> None:
     kinds = {name: resource["Type"] for name, resource in assembly.data["Resources"].items()}
     assert kinds.pop("Table") == "AWS::DynamoDB::Table"
     assert kinds.pop("ClusterSecrets") == "AWS::KMS::Key"
     assert kinds.pop("MachineKey") == "AWS::SecretsManager::Secret"
-    assert list(kinds.values()) == ["AWS::KMS::Alias"]
+    assert kinds.pop("Objects") == "AWS::S3::Bucket"
+    assert sorted(kinds.values()) == ["AWS::KMS::Alias", "AWS::S3::BucketPolicy"]
+
+
+def test_the_bucket_is_private_versioned_sealed_and_retained(assembly: Any) -> None:
+    bucket = assembly.data["Resources"]["Objects"]
+    assert bucket["DeletionPolicy"] == bucket["UpdateReplacePolicy"] == "Retain"
+    properties = bucket["Properties"]
+    assert properties["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}
+    [encryption] = properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert encryption == {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+    rules = {rule["Id"]: rule for rule in properties["LifecycleConfiguration"]["Rules"]}
+    assert rules["EarlierVersions"]["NoncurrentVersionExpiration"] == {"NoncurrentDays": 30}
+    assert (rules["Logs"]["Prefix"], rules["Logs"]["ExpirationInDays"]) == ("logs/", RUN_LOG_DAYS)
+    [policy] = (part for part in assembly.data["Resources"].values() if part["Type"] == "AWS::S3::BucketPolicy")
+    statements = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert {statement["Effect"] for statement in statements} == {"Deny"}
 
 
 def test_the_key_of_machines_tokens_is_generated_and_retained(assembly: Any) -> None:

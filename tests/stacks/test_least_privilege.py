@@ -131,6 +131,19 @@ def test_calls_of_functions_and_workflows_are_allowed(own: Asks, own_policies: P
     assert refused(own, own_policies) == []
 
 
+def test_logs_of_runs_are_written_and_read_by_the_functions_that_may(own_policies: Policies) -> None:
+    bucket = Names("dev").bucket.format(account=OWN_ACCOUNT, region=REGION)
+    call = {"service": "S3", "region": REGION, "parameters": {"Bucket": bucket, "Key": "logs/acme/op_1/0001/console/1"}}
+    other = {**call, "parameters": {**call["parameters"], "Key": "states/acme/1"}}
+    writers, readers = ("cluster_phases", "node_phases"), ("records",)
+    for operation, roles in (("PutObject", writers), ("GetObject", readers), ("DeleteObject", ())):
+        for role in NAMES:
+            [ask] = own_asks({**call, "operation": operation}, OWN_ACCOUNT, WORKFLOW)
+            assert allowed_by(own_policies[role], ask) == (role in roles), (role, operation)
+            [ask] = own_asks({**other, "operation": operation}, OWN_ACCOUNT, WORKFLOW)
+            assert not allowed_by(own_policies[role], ask), (role, operation)
+
+
 @pytest.mark.parametrize("role", [*NAMES, WORKFLOWS])
 def test_every_grant_of_a_role_is_used(own: Asks, own_policies: Policies, role: str) -> None:
     may = grants(own_policies[role])

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from stockyard_client.errors import ApiError, UnexpectedAnswer
 from stockyard_client.following import Feed, OnTrouble, Pace, is_older_api, watch
-from stockyard_client.models import Cluster, Event, Model, Operation, Plan, Resource
+from stockyard_client.models import Cluster, Event, LogLine, Model, Operation, Plan, Resource
 from stockyard_client.transport import Answer, Transport
 
 M = TypeVar("M", bound=Model)
@@ -287,6 +287,22 @@ class Operations(Collection):
     def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[Operation]:
         """Operations of the tenant, page by page; ``status``, ``subject``, ``kind``, ``since``, ``order="desc"``."""
         return self._pages(Operation, query, page_size)
+
+    def log(
+        self, operation: str, *, after: str | None = None, run: str | None = None, wait: int = 0
+    ) -> tuple[Sequence[LogLine], str | None]:
+        """The lines of the operation's runs behind the cursor ``after``, of those named ``run`` when given, and the
+        cursor to go on from. With ``wait`` it takes so many seconds until there are any."""
+        lines: deque[LogLine] = deque()
+        url, token = path(self.name, operation, "log"), None
+        while True:
+            query = {"after": after, "run": run, "page_size": 200, "page_token": token}
+            seconds = wait if after and not lines and self._transport.can_wait else 0
+            page = self._transport.send("GET", url, query=query, wait=seconds).object()
+            lines += [parsed(LogLine, item) for item in page.get("items", ())]
+            token = page.get("next_page_token")
+            if not token:
+                return tuple(lines), page.get("cursor") or after
 
     def newer(self, operation: str, earlier: Operation | None, wait: int) -> Operation:
         """The operation once it differs from ``earlier``; ``earlier`` when it does not within ``wait`` seconds."""

@@ -56,6 +56,35 @@ class MemoryTelemetry:
         self.log(message, **keys)
 
 
+class MemoryObjectStorage:
+    """One tenant's objects, in a dictionary that all tenants share."""
+
+    def __init__(self, objects: dict[tuple[str, str], bytes], tenant: str) -> None:
+        self._objects, self._tenant = objects, tenant
+
+    def put(self, name: str, data: bytes) -> None:
+        """Create or overwrite."""
+        self._objects[self._tenant, name] = data
+
+    def get(self, name: str) -> bytes | None:
+        """The object, or None."""
+        return self._objects.get((self._tenant, name))
+
+    def delete(self, name: str) -> None:
+        """Delete it; one that is not there is no error."""
+        self._objects.pop((self._tenant, name), None)
+
+
+class MemoryObjects:
+    """The object storage of every tenant; call it with a tenant's name."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], bytes] = {}
+
+    def __call__(self, tenant: str) -> MemoryObjectStorage:
+        return MemoryObjectStorage(self.objects, tenant)
+
+
 class Faults:
     """Errors to raise on the next calls, by method name. ``pending`` must be empty when a test ends."""
 

@@ -14,6 +14,7 @@ from tests.harness.worlds.memory import (
     MemoryAttestor,
     MemoryDeployer,
     MemoryIdentity,
+    MemoryObjects,
     MemorySecrets,
     MemoryTelemetry,
     MemoryWorkflows,
@@ -54,4 +55,5 @@ def memory_services(registry: MemoryRegistry, clock: FixedClock | None = None, *
         "t", issuer="https://id.example/realms/stockyard", api_url="https://api.example", ended_minors=True
     )
     factories: dict[str, Any] = {name: constant(port) for name, port in {**memory, **ports}.items()}
+    factories["objects_of"] = MemoryObjects()
     return Services(registry.store("acme"), clock or FixedClock(), settings, Factories(**factories))

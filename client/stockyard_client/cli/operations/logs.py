@@ -1,4 +1,4 @@
-"""``stockyard logs``: what an operation did, phase by phase, with times."""
+"""``stockyard logs``: what an operation did, phase by phase, with times, and what its runs have printed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ from stockyard_client.client import Client
 from stockyard_client.errors import ApiError, OperationFailed
 from stockyard_client.models import Operation, Phase
 
+LINE_SECONDS = 5
+"""How long a request for lines may wait: what else happens to the operation is told so much later at most."""
+CONSOLE = "console"
+"""The run that has the whole of what an error's ``console`` has the end of."""
 _END_STATES = frozenset({"succeeded", "failed", "skipped"})
 
 
@@ -48,7 +52,7 @@ def logs(
     context = contexts.of(run)
     with context.client() as client:
         identifier = operation_of(client, name)
-        log = _Log(context)
+        log = _Log(context, client)
         if not follow:
             log.show(client.operations.get(identifier))
             return
@@ -61,6 +65,11 @@ def logs(
 def _followed(context: contexts.Context, client: Client, identifier: str, log: _Log) -> Operation:
     for operation in client.operations.watch(identifier, on_trouble=trouble(context)):
         log.show(operation)
+        while not operation.done and any(run.ended_at is None for run in operation.runs):
+            # lines of a run change nothing of the operation
+            log.show_lines(operation, wait=LINE_SECONDS)
+            operation = client.operations.get(identifier)
+            log.show(operation)
         if operation.done:
             return operation
     raise RuntimeError("a watch ends by an error only")
@@ -96,9 +105,11 @@ def _of_claim(client: Client, name: str) -> str | None:
 class _Log:
     """Writes each entry once."""
 
-    def __init__(self, context: contexts.Context) -> None:
+    def __init__(self, context: contexts.Context, client: Client) -> None:
         self._context = context
+        self._client = client
         self._written: set[Entry] = set()
+        self._cursor: str | None = None
         self._ended = False
 
     def show(self, operation: Operation) -> None:
@@ -109,9 +120,20 @@ class _Log:
             if name not in self._written:
                 self._written.add(name)
                 self._line(entry)
+        if operation.runs:
+            self.show_lines(operation)
         if operation.done and not self._ended:
             self._ended = True
             self._end(operation)
+
+    def show_lines(self, operation: Operation, wait: int = 0) -> None:
+        """Write what the operation's runs have printed since; with ``wait`` so many seconds may pass until there is
+        any."""
+        lines, self._cursor = self._client.operations.log(operation.id, after=self._cursor, wait=wait)
+        for line in lines:
+            name = line.run if line.attempt == 1 else f"{line.run} (attempt {line.attempt})"
+            text = f"{line.time:<24}  {name}: {line.text}".rstrip()
+            self._context.out.print(text, soft_wrap=True, highlight=False, markup=False)
 
     def _line(self, entry: Entry) -> None:
         text = f"{entry.time:<24}  {entry.phase:<16} {entry.state:<9}  {entry.text}".rstrip()
@@ -122,7 +144,8 @@ class _Log:
         self._line(Entry(operation.updated_at or "", operation.kind, operation.status, error.cause if error else ""))
         if error is None:
             return
-        for label, text in (("hint", error.hint), ("console", error.console)):
+        console = error.console if not any(run.name == CONSOLE for run in operation.runs) else None
+        for label, text in (("hint", error.hint), ("console", console)):
             for line in (text or "").splitlines():
                 self._context.out.print(f"  {label}: {line}", soft_wrap=True, highlight=False, markup=False)
 

@@ -118,6 +118,8 @@ class Settings(Choices):
     origin_key_hashes: str = ""
     """SHA-256, with commas between them, of the secrets that only our distribution of CloudFront sends: requests with
     none of them did not come through it. Empty: they may come from everywhere."""
+    bucket: str = ""
+    """Name of the bucket for what is too large for a record; empty: nothing of that kind is kept."""
     secrets_key: str = ""
     """Alias of the KMS key that secrets of clusters are sealed with."""
     workflow_prefix: str = ""

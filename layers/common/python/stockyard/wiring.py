@@ -250,6 +250,20 @@ def _documents() -> ports.Documents:
 
 
 @cache
+def _objects_of(tenant: str) -> ports.ObjectStorage:
+    from stockyard.adapters.object_storage import S3ObjectStorage
+    from stockyard.operations.services import no_objects
+
+    bucket = configuration().bucket
+    return S3ObjectStorage(_s3, bucket, tenant) if bucket else no_objects(tenant)
+
+
+@cache
+def _s3() -> Any:
+    return _client("s3")
+
+
+@cache
 def _factories() -> Factories:
     return Factories(
         identity=identity,
@@ -268,6 +282,7 @@ def _factories() -> Factories:
         token_key=machine_key,
         documents=_documents,
         price_requests=price_requests,
+        objects_of=_objects_of,
     )
 
 

@@ -123,3 +123,35 @@ def test_phases_are_shown_with_the_time_that_they_took(cli, api):
 )
 def test_durations(seconds, text):
     assert duration(seconds) == text
+
+
+def test_logs_show_the_lines_of_runs_in_place_of_the_end_of_the_console(cli, api):
+    run = {"name": "console", "attempt": 1, "phase": "machine", "started_at": "2026-11-25T12:00:06.000Z"}
+    failed = operation_with_times("failed", runs=[{**run, "ended_at": "2026-11-25T12:00:06.000Z", "error": None}])
+    failed["error"] = {"error_type": "ClusterCouldNotBeDeployed", "phase": "machine", "cause": "x", "console": "end"}
+    api.answer("GET", f"{OPERATIONS}/op_01", failed)
+    line = {"run": "console", "attempt": 1, "time": "2026-11-25T12:00:06.000Z"}
+    items = [{**line, "number": 1, "text": "boot"}, {**line, "number": 2, "text": "end"}]
+    api.answer("GET", f"{OPERATIONS}/op_01/log", {"items": items, "cursor": "console.1.2", "next_page_token": None})
+    result = cli("logs", "op_01")
+    assert [line.split()[1:] for line in result.stdout.splitlines() if "console" in line] == [
+        ["console:", "boot"],
+        ["console:", "end"],
+    ]
+
+
+def test_followed_lines_of_a_run_are_written_once_and_as_they_come(cli, api):
+    run = {"name": "apply", "attempt": 1, "phase": "launch", "started_at": "2026-11-25T12:00:06.000Z"}
+    running = operation_with_times(runs=[{**run, "ended_at": None, "error": None}])
+    done = operation_with_times("succeeded", version=2, runs=[{**run, "ended_at": "x", "error": None}])
+    line = {"run": "apply", "attempt": 1, "time": "2026-11-25T12:00:07.000Z"}
+    for document in (running, running, done):
+        api.answer("GET", f"{OPERATIONS}/op_01", document)
+    for cursor, texts in (("apply.1.1", ["one"]), ("apply.1.2", ["two"]), ("apply.1.2", []), ("apply.1.3", ["three"]), ("apply.1.3", [])):
+        number = int(cursor[-1])
+        items = [{**line, "number": number, "text": text} for text in texts]
+        api.answer("GET", f"{OPERATIONS}/op_01/log", {"items": items, "cursor": cursor, "next_page_token": None})
+    result = cli("logs", "op_01", "--follow")
+    assert result.exit_code == 0
+    lines = [line.split()[-1] for line in result.stdout.splitlines() if "apply:" in line]
+    assert lines == ["one", "two", "three"]

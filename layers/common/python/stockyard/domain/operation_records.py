@@ -38,6 +38,36 @@ class OperationError:
 
 
 @dataclass(frozen=True, slots=True)
+class OperationRun:
+    """A program's work for an operation, whose output is kept as a ``RunLog``: what a machine's console showed, or what
+    a provider's own program printed. ``name`` says which, ``attempt`` is the operation's."""
+
+    name: str
+    attempt: int
+    phase: str
+    started_at: str
+    ended_at: str | None = None
+    error: str | None = None
+    """Why it failed, in a sentence; None where it did not, or runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLog(VersionedRecord):
+    """Output of a run so far, in parts in the object storage. ``id`` is the operation's, the attempt and the name with
+    slashes between them."""
+
+    created_at: str
+    parts: tuple[str, ...] = ()
+    """Names of the parts, in order."""
+    lines: tuple[int, ...] = ()
+    """Number of lines up to the end of each part."""
+    size: int = 0
+    """Bytes of all parts."""
+    is_cut: bool = False
+    """Whether lines came after the most that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
 class Operation(VersionedRecord):
     """One long-running change of a subject. ``kind`` is one of ``lifecycle.phases``; ``subject`` the record's id.
 
@@ -69,3 +99,5 @@ class Operation(VersionedRecord):
     changes: tuple[dict[str, Any], ...] = ()
     """Of a change: ``pointer``, ``before`` and ``after`` of each field of the subject that it brings about, so that one
     that failed shows what stood before."""
+    runs: tuple[OperationRun, ...] = ()
+    """Programs that worked for it, in the order in which they began."""

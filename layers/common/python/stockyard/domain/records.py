@@ -25,7 +25,7 @@ from stockyard.domain.nodes.records import (
     SimulatedMachine,
     VersionedRecord,
 )
-from stockyard.domain.operation_records import Operation, OperationError, PhaseRecord
+from stockyard.domain.operation_records import Operation, OperationError, OperationRun, PhaseRecord, RunLog
 from stockyard.domain.pools.disruption_records import ClusterDisruption
 from stockyard.domain.pools.records import ClusterClaim, Pool
 from stockyard.domain.pools.workload_records import UnusedRoom, WorkloadPart, WorkloadReport
@@ -349,6 +349,7 @@ Record = (
     CloudAccount
     | Cluster
     | Operation
+    | RunLog
     | Event
     | AuditRecord
     | Idempotency

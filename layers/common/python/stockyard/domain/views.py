@@ -42,7 +42,7 @@ _CLUSTER = (
     "operation_id",
     "queue",
 )
-_OPERATION = ("id", "kind", "subject", "subject_name", "status", "phases", "changes", "error", *CHANGES)
+_OPERATION = ("id", "kind", "subject", "subject_name", "status", "phases", "runs", "changes", "error", *CHANGES)
 _EVENT = ("id", "detail_type", "subject", "sequence", "time", "actor", "reason", "message", "version")
 _AUDIT = ("id", "time", "actor", "action", "subject", "outcome", "request_id", "detail")
 

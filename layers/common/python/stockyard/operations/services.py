@@ -46,6 +46,24 @@ class _NoRequests:
 NO_REQUESTS = _NoRequests()
 
 
+class _NoObjects:
+    """Object storage of a process that has none."""
+
+    def put(self, name: str, data: bytes) -> None:  # noqa: ARG002 - none is kept
+        raise VendorRefused("no object is kept here", code="NoObjectStorage")
+
+    def get(self, name: str) -> bytes | None:  # noqa: ARG002 - none is kept
+        return None
+
+    def delete(self, name: str) -> None:
+        pass
+
+
+def no_objects(_tenant: str) -> ports.ObjectStorage:
+    """Object storage of a process without any."""
+    return _NoObjects()
+
+
 @dataclass(frozen=True, slots=True)
 class Factories:
     """Factories of the ports that all tenants of a process share. A factory may be called often and answers the
@@ -75,6 +93,8 @@ class Factories:
     """What fetches manifests that are named by their addresses."""
     price_requests: Callable[[], ports.PriceRequests] = lambda: NO_REQUESTS
     """What has the prices of a region fetched."""
+    objects_of: Callable[[str], ports.ObjectStorage] = no_objects
+    """A tenant's objects that are too large for records."""
     catalogs: dict[Any, Any] = field(default_factory=dict)
     """Catalogues of node types that the process has built, by version; see ``node_providers.catalog``."""
 
@@ -137,6 +157,11 @@ class Services:
     token_key: ClassVar[LazyPort[bytes]] = LazyPort()
     documents: ClassVar[LazyPort[ports.Documents]] = LazyPort()
     price_requests: ClassVar[LazyPort[ports.PriceRequests]] = LazyPort()
+
+    @property
+    def objects(self) -> ports.ObjectStorage:
+        """The tenant's objects that are too large for records."""
+        return self.factories.objects_of(self.tenant)
 
     @property
     def tenant(self) -> str:

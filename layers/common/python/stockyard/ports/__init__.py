@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         IdentityClient,
         MachineAttestor,
         MachineIdentity,
+        ObjectStorage,
         Secrets,
         Telemetry,
         Workflows,

@@ -97,6 +97,19 @@ class Secrets(Protocol):
     def names(self, prefix: str) -> Sequence[str]: ...
 
 
+class ObjectStorage(Protocol):
+    """Things of one tenant that are too large for a record. Names are paths, and no name reaches another tenant's."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Create or overwrite. An earlier version is kept for thirty days."""
+
+    def get(self, name: str) -> bytes | None:
+        """The whole object; None where there is none, or its time is over."""
+
+    def delete(self, name: str) -> None:
+        """Delete it; one that is not there is no error."""
+
+
 class Workflows(Protocol):
     def start(self, workflow: str, name: str, payload: Mapping[str, Any]) -> None:
         """Start an execution. A running or finished one of that name is success."""

@@ -47,6 +47,7 @@ from stockyard.domain.records import (
     Record,
     Refusal,
     Resource,
+    RunLog,
     SiteAnswer,
     SiteRequest,
     Usage,
@@ -73,6 +74,8 @@ OUTBOX_SHARDS = 8
 _SHARDS = {NodeClaim: CLAIM_SHARDS, Outbox: OUTBOX_SHARDS}
 
 EVENT_DAYS = 90
+RUN_LOG_DAYS = 90
+"""The bucket's life cycle ends the parts of a log after as many days."""
 AUDIT_DAYS = 400
 USAGE_DAYS = 400
 """For as long as somebody may ask what the months of the last year have cost."""
@@ -197,6 +200,8 @@ def _life(record: Record) -> tuple[str, timedelta] | None:
         return record.created_at, timedelta(hours=SITE_HOURS)
     if isinstance(record, Event):
         return record.time, timedelta(days=EVENT_DAYS)
+    if isinstance(record, RunLog):
+        return record.created_at, timedelta(days=RUN_LOG_DAYS)
     if isinstance(record, AuditRecord):
         return record.time, timedelta(days=AUDIT_DAYS if record.outcome == DONE else REFUSAL_DAYS)
     if isinstance(record, Usage):

@@ -46,6 +46,39 @@ class OperationErrorView(View):
     """What the console of a machine showed last that did not come up; empty for nothing."""
 
 
+class RunView(View):
+    """A program's work for an operation, such as a machine's first boot. ``GET /v1/operations/{id}/log`` has its
+    output."""
+
+    name: str
+    """What ran: ``console`` is what the console of a machine showed that did not come up."""
+    attempt: int
+    """Which try of the operation it is of."""
+    phase: str
+    """The phase that it is of."""
+    started_at: str
+    """When it began."""
+    ended_at: str | None
+    """When it ended; null before."""
+    error: str | None
+    """Why it failed; null where it did not, or runs."""
+
+
+class LogLineView(View):
+    """One line that a run has printed."""
+
+    run: str
+    """The name of the run."""
+    attempt: int
+    """Which try of the operation it is of."""
+    number: int
+    """The line's number within the run, from 1."""
+    time: str
+    """When it came to us."""
+    text: str
+    """The line in printable characters, without what looks like a secret."""
+
+
 class OperationView(View):
     """One long-running change of a resource."""
 
@@ -62,6 +95,8 @@ class OperationView(View):
     somebody has stopped a ``cancelled`` one."""
     phases: list[PhaseView]
     """Its phases, in order."""
+    runs: list[RunView]
+    """The programs that have worked for it, in the order in which they began."""
     changes: list[PlannedChange]
     """What a change of a ready cluster brings about; a failed one shows what stood before."""
     error: OperationErrorView | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _SECRETS = (
     # A key that is cut at its beginning or at its end is one too.
@@ -19,6 +20,7 @@ _SECRETS = (
 )
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 """Colours, cursor movements and titles of a terminal."""
+_BREAKS = re.compile(r"[\r\n]+")
 _UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
 
 
@@ -26,8 +28,21 @@ def redact(text: str) -> str:
     """``text`` in printable ASCII and lines, without what looks like a token, a key or a password."""
     text = _UNPRINTABLE.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")))
     for pattern in _SECRETS:
-        text = pattern.sub(lambda match: f"{match.groupdict().get('name') or ''}(hidden)", text)
+        text = pattern.sub(_hidden, text)
     return text
+
+
+def redact_lines(lines: Sequence[str]) -> list[str]:
+    """As ``redact``, of lines that keep their number: what stands in several of them leaves empty ones."""
+    text = "\n".join(_BREAKS.sub(" ", line) for line in lines)
+    text = _UNPRINTABLE.sub("", _ESCAPES.sub("", text.replace("\t", " ")))
+    for pattern in _SECRETS:
+        text = pattern.sub(lambda match: _hidden(match) + "\n" * match[0].count("\n"), text)
+    return text.split("\n")
+
+
+def _hidden(match: re.Match[str]) -> str:
+    return f"{match.groupdict().get('name') or ''}(hidden)"
 
 
 def last_part(text: str, most: int) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
-from stockyard.domain.records import Fact
+from stockyard.domain.records import Fact, OperationRun
 from stockyard.domain.values.redaction import last_part, redact
 from stockyard.errors import Fenced, StockyardError
 from stockyard.lifecycle.change import S
 from stockyard.operations.engine.advance import Fence
+from stockyard.operations.engine.run_logs import append, begin_run, end_run
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.services import Services
 from stockyard.ports import Put
@@ -18,8 +19,9 @@ CONSOLE = "console"
 MOST_CHARACTERS = 4096
 
 
-def keep_console(runner: Runner[S], services: Services, subject: S, fence: Fence[S]) -> None:
-    """Read the console and keep its last part, unless that was done in this attempt. Nothing where there is no machine.
+def keep_console(runner: Runner[S], services: Services, subject: S, fence: Fence[S], phase: str) -> None:
+    """Read the console of the phase's machine and keep its last part, and the whole as the log of a run, unless that
+    was done in this attempt. Nothing where there is no machine.
 
     A console that cannot be read holds nothing up: why is kept in its place.
     """
@@ -32,8 +34,19 @@ def keep_console(runner: Runner[S], services: Services, subject: S, fence: Fence
     except StockyardError as error:
         text = f"The console could not be read ({error.error_type})."
     if text is not None:
+        _keep_whole(services, subject, fence, phase, text)
         record = {"attempt": subject.attempt, "text": last_part(redact(text).strip("\n"), MOST_CHARACTERS)}
         services.store.commit(Put(Fact(f"{subject.id}/{CONSOLE}", json.dumps(record), services.now())))
+
+
+def _keep_whole(services: Services, subject: S, fence: Fence[S], phase: str, text: str) -> None:
+    """Keep the whole text as the log of a run. Where that cannot be, its last part is enough."""
+    try:
+        begin_run(services, fence.operation_id, OperationRun(CONSOLE, subject.attempt, phase, services.now()))
+        append(services, fence.operation_id, CONSOLE, subject.attempt, text.strip("\n").splitlines())
+        end_run(services, fence.operation_id, CONSOLE, subject.attempt)
+    except StockyardError as error:
+        services.telemetry.log("console not kept", operation_id=fence.operation_id, error=error.error_type)
 
 
 def console_of(services: Services, subject: S) -> str:

@@ -32,7 +32,7 @@ def compensate(runner: Runner[S], services: Services, fence: Fence[S], *, give_u
     subject, operation = load(services, fence)
     procedure, phase = runner.failed_phase(services, subject, operation)
     if phase.machine:
-        keep_console(runner, services, subject, fence)
+        keep_console(runner, services, subject, fence, phase.name)
     if is_kept(subject, phase):
         return Step(True, 0)
     for name in phase.undoes:
