@@ -139,7 +139,7 @@ def test_logs_of_runs_are_written_and_read_by_the_functions_that_may(own_policie
     for operation, roles in (("PutObject", writers), ("GetObject", readers), ("DeleteObject", ())):
         for role in NAMES:
             [ask] = own_asks({**call, "operation": operation}, OWN_ACCOUNT, WORKFLOW)
-            assert allowed_by(own_policies[role], ask) == (role in roles), (role, operation)
+            assert bool(allowed_by(own_policies[role], ask)) == (role in roles), (role, operation)
             [ask] = own_asks({**other, "operation": operation}, OWN_ACCOUNT, WORKFLOW)
             assert not allowed_by(own_policies[role], ask), (role, operation)
 
