@@ -288,7 +288,9 @@ class Permissions:
     def _listing(self) -> Statement:
         """Permission by which S3 answers that an object is not there; without it the answer is that of a refusal."""
         reason = "S3 asks for it only where an object is not there"
-        return Statement("Listing", ("s3:ListBucket",), (f"arn:{{partition}}:s3:::{self._names.bucket}",), reason=reason)
+        return Statement(
+            "Listing", ("s3:ListBucket",), (f"arn:{{partition}}:s3:::{self._names.bucket}",), reason=reason
+        )
 
     def _own_secrets(self, *names: str) -> Statement:
         return Statement(

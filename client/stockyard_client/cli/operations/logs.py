@@ -65,13 +65,14 @@ def logs(
 def _followed(context: contexts.Context, client: Client, identifier: str, log: _Log) -> Operation:
     for operation in client.operations.watch(identifier, on_trouble=trouble(context)):
         log.show(operation)
-        while not operation.done and any(run.ended_at is None for run in operation.runs):
+        current = operation
+        while not current.done and any(run.ended_at is None for run in current.runs):
             # lines of a run change nothing of the operation
-            log.show_lines(operation, wait=LINE_SECONDS)
-            operation = client.operations.get(identifier)
-            log.show(operation)
-        if operation.done:
-            return operation
+            log.show_lines(current, wait=LINE_SECONDS)
+            current = client.operations.get(identifier)
+            log.show(current)
+        if current.done:
+            return current
     raise RuntimeError("a watch ends by an error only")
 
 

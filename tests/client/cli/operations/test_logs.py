@@ -147,8 +147,8 @@ def test_followed_lines_of_a_run_are_written_once_and_as_they_come(cli, api):
     line = {"run": "apply", "attempt": 1, "time": "2026-11-25T12:00:07.000Z"}
     for document in (running, running, done):
         api.answer("GET", f"{OPERATIONS}/op_01", document)
-    for cursor, texts in (("apply.1.1", ["one"]), ("apply.1.2", ["two"]), ("apply.1.2", []), ("apply.1.3", ["three"]), ("apply.1.3", [])):
-        number = int(cursor[-1])
+    for number, texts in ((1, ["one"]), (2, ["two"]), (2, []), (3, ["three"]), (3, [])):
+        cursor = f"apply.1.{number}"
         items = [{**line, "number": number, "text": text} for text in texts]
         api.answer("GET", f"{OPERATIONS}/op_01/log", {"items": items, "cursor": cursor, "next_page_token": None})
     result = cli("logs", "op_01", "--follow")

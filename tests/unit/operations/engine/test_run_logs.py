@@ -128,7 +128,8 @@ def test_lines_are_cut_and_more_than_the_most_are_dropped(monkeypatch: pytest.Mo
     [text] = _texts(services)
     assert len(text) == run_logs.MOST_CHARACTERS
     log = services.store.get(RunLog, log_id(OPERATION, "apply", 1))
-    assert log is not None and log.is_cut
+    assert log is not None
+    assert log.is_cut
 
 
 def test_secrets_are_hidden_and_lines_keep_their_numbers():

@@ -84,7 +84,7 @@ REFUSAL_DAYS = 7
 GONE_DAYS = 2
 """A line of what is gone names its region to the sweep, which reads all lines: for longer than a call can be late."""
 
-SITE_HOURS = 1
+SITE_LIFE = timedelta(hours=1)
 """Requests of sites and their answers are kept for as long as somebody may look why one failed."""
 
 MAX_ID_BYTES = 1024
@@ -196,12 +196,10 @@ def expiry(record: Record) -> int | None:
 
 def _life(record: Record) -> tuple[str, timedelta] | None:
     """Since when a record is kept, and for how long; None for ever."""
-    if isinstance(record, SiteRequest | SiteAnswer):
-        return record.created_at, timedelta(hours=SITE_HOURS)
+    if isinstance(record, SiteRequest | SiteAnswer | RunLog):
+        return record.created_at, timedelta(days=RUN_LOG_DAYS) if isinstance(record, RunLog) else SITE_LIFE
     if isinstance(record, Event):
         return record.time, timedelta(days=EVENT_DAYS)
-    if isinstance(record, RunLog):
-        return record.created_at, timedelta(days=RUN_LOG_DAYS)
     if isinstance(record, AuditRecord):
         return record.time, timedelta(days=AUDIT_DAYS if record.outcome == DONE else REFUSAL_DAYS)
     if isinstance(record, Usage):
