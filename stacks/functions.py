@@ -53,7 +53,7 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     ),
     # The workflow documents give a task 150 seconds, so the function ends first and its own error is seen.
     FunctionSpec("cluster_phases", "One phase of creating or deleting a cluster", 120, 1024, private=True),
-    FunctionSpec("node_phases", "One phase of making a node or giving it back", 120, 1024),
+    FunctionSpec("node_phases", "One phase of making a node or giving it back", 120, 1024, private=True),
     FunctionSpec("scheduler", "Binds claims to node types", 60, 1769, asynchronous=True),
     FunctionSpec("autoscaler", "Keeps pools at the nodes that they are to have", 60, 1769, asynchronous=True),
     FunctionSpec("disruptor", "Lets nodes go that are empty, out of date or too dear", 120, 1769, asynchronous=True),

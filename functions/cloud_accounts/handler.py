@@ -151,16 +151,18 @@ def delete_cloud_account(request: Request, services: Services, account: CloudAcc
 @http.route(
     "GET /v1/cloud-accounts/{id}/template",
     roles=Roles.READERS,
-    answers={200: "cloud_accounts:CloudFormationTemplate"},
+    answers={200: "cloud_accounts:AccountTemplate"},
 )
 def get_cloud_account_template(request: Request, services: Services, account: CloudAccount) -> Answer:
-    """CloudFormation template for the tenant's account. The role that Stockyard assumes, with least permissions."""
+    """Template for the tenant's account. In AWS the CloudFormation template of the role that Stockyard assumes; in a
+    Kubernetes host the objects of its service account. Each with least permissions."""
     return Answer(200, services.clouds[account.provider].template(account, services.installation))
 
 
 @http.route("POST /v1/cloud-accounts/{id}/verify", roles=Roles.ADMINISTRATORS, answers={200: VIEW}, idempotent=True)
 def verify_cloud_account(request: Request, services: Services, account: CloudAccount) -> Answer:
-    """Prove that the credentials work. The role must work with the external id, and must not without it."""
+    """Prove that the credentials work. A role must work with the external id, and must not without it; a Kubernetes
+    host must grant each right that is needed."""
     return _account_answer(accounts.verify_account(services, account.id, request.caller.actor), 200)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -104,6 +105,7 @@ def cloud_account(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
     assert call("POST", "/v1/cloud-accounts", {**document, "provider": "aws"}).status == 422
     assert call("DELETE", path).status == 202
     _access_key(call, canary_run)
+    _kubernetes_host(call, canary_run)
 
 
 def _access_key(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
@@ -116,6 +118,30 @@ def _access_key(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
     changed = {"attributes": {"secret_access_key": canary_run.new_canary("refused other access key of an account")}}
     etag = {"If-Match": call("GET", "/v1/cloud-accounts/1").headers["etag"]}
     assert call("PATCH", "/v1/cloud-accounts/1", changed, headers=etag).status == 422
+
+
+def _kubernetes_host(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
+    """A host's token and the key of a certificate: registered, verified at a host that is not there, exchanged."""
+    pem = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n").decode()
+    attributes = {"server": "https://host.example.test:6443", "certificate_authority": pem, "namespaces": ["machines"]}
+    token = canary_run.new_canary("token of a Kubernetes host")
+    document = {"provider": "kubernetes", "name": "host", "attributes": {**attributes, "token": token}}
+    assert call("POST", "/v1/cloud-accounts?dry_run=true", document).status == 200
+    account = call("POST", "/v1/cloud-accounts", document)
+    assert (account.status, account.body["secrets"]) == (201, ["token"]), account.text
+    path = f"/v1/cloud-accounts/{account.body['id']}"
+    assert call("POST", f"{path}/verify").status in (200, 502)
+    assert call("GET", f"{path}/template").body["kind"] == "List"
+    etag = {"If-Match": call("GET", path).headers["etag"]}
+    moved = {"server": "https://other.example.test", "token": None}
+    assert call("PATCH", path, {"attributes": moved}, headers=etag).status == 422
+    key = base64.b64encode(f"-----BEGIN EC PRIVATE KEY-----\n{canary_run.new_canary('key of a host')}".encode())
+    canary_run.canaries["key of a host, in base64"] = sealed_key = f"{key.decode()}"
+    wrong = {"token": None, "client_certificate": pem, "client_key": sealed_key}
+    assert call("PATCH", path, {"attributes": wrong}, headers=etag).status == 422, "a key has an end"
+    exchanged = {"attributes": {"token": canary_run.new_canary("exchanged token of a Kubernetes host")}}
+    assert call("PATCH", path, exchanged, headers=etag).status == 200
+    assert call("DELETE", path).status == 202
 
 
 def cluster_on_cudo(served: Served, call: Callable[..., Answer], canary_run: CanaryRun) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from stockyard_client.cli.operations import listings, updates
 from stockyard_client.cli.output import losses, plans, watching
 from stockyard_client.cli.output.output import ACCOUNTS, VERIFIED, Form, Output, show_many, show_one, write_document
 from stockyard_client.cli.tenant.policies import NOTE, policies_of
-from stockyard_client.cli.visible import echo, json_text
+from stockyard_client.cli.visible import echo, json_text, yaml_text
 
 app = typer.Typer(no_args_is_help=True, help="Cloud accounts.", rich_markup_mode=None)
 app.command("update")(updates.update_account)
@@ -38,6 +38,18 @@ def _origin(options: dict[str, Any], attributes: dict[str, Any], tags: list[str]
 
 
 Account = Annotated[str, typer.Argument(help="The account's number or name.", autocompletion=account_numbers)]
+
+
+def _host(
+    kubeconfig: Path | None, context_name: str | None, namespaces: list[str] | None, via: str | None
+) -> dict[str, Any]:
+    """Attributes of a Kubernetes host from the options for it; empty without any."""
+    from stockyard_client.cli.tenant.kubeconfigs import host_attributes
+
+    if context_name is not None and kubeconfig is None:
+        raise BadInput("--context names a part of a file: give --kubeconfig")
+    attributes = host_attributes(kubeconfig, context_name) if kubeconfig is not None else {}
+    return {**attributes, **({"namespaces": namespaces} if namespaces else {}), **({"via": via} if via else {})}
 
 
 def _attributes(provider: str, named: dict[str, str | None]) -> dict[str, str | None]:
@@ -61,7 +73,7 @@ def create(
     file: File = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     description: Annotated[str | None, typer.Option(help="What it is for.")] = None,
-    provider: Annotated[str | None, typer.Option(help="aws (the default) or cudo.")] = None,
+    provider: Annotated[str | None, typer.Option(help="aws (the default), cudo or kubernetes.")] = None,
     role_arn: Annotated[str | None, typer.Option(help="AWS: the role that Stockyard assumes.")] = None,
     region: Annotated[str | None, typer.Option(help="AWS: the default region.")] = None,
     volume_key_arn: Annotated[str | None, typer.Option(help="AWS: the key that encrypts all disks.")] = None,
@@ -71,6 +83,14 @@ def create(
     data_center_id: Annotated[str | None, typer.Option(help="Cudo: where things stand that name no place.")] = None,
     vault_address: Annotated[str | None, typer.Option(help="Cudo: the Vault for keys of disks.")] = None,
     vault_role_id: Annotated[str | None, typer.Option(help="Cudo: the role id of its AppRole.")] = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Kubernetes: the file with server and credentials.")] = None,
+    context_name: Annotated[
+        str | None, typer.Option("--context", help="Kubernetes: the context of that file, if not its current one.")
+    ] = None,
+    namespace: Annotated[
+        list[str] | None, typer.Option(help="Kubernetes: where machines may be made; may be repeated.")
+    ] = None,
+    via: Annotated[str | None, typer.Option(help="Kubernetes: the site that reaches it, not a kubeconfig.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
@@ -80,7 +100,8 @@ def create(
     From a file, from options, or both; options win.
 
     Cudo's API key is read from CUDO_API_KEY, the AppRole's secret id from VAULT_SECRET_ID, the secret of an access key
-    from AWS_SECRET_ACCESS_KEY, or all from the file: a command's options are seen by others.
+    from AWS_SECRET_ACCESS_KEY, or all from the file: a command's options are seen by others. A kubeconfig is split into
+    server, authority and credentials; what of it is secret is kept sealed.
     """
     context = contexts.of(run)
     body = read_body(context, file, "account") if file else {}
@@ -88,10 +109,13 @@ def create(
     named = {"role_arn": role_arn, "region": region, "data_center_id": data_center_id, "user_arn": user_arn}
     named |= {"access_key_id": access_key_id, "project_id": project_id, "volume_key_arn": volume_key_arn}
     named |= {"vault_address": vault_address, "vault_role_id": vault_role_id}
+    host = _host(kubeconfig, context_name, namespace, via)
+    if host:
+        body.setdefault("provider", "kubernetes")
     context.origins.append(_origin(options, named, tag))
     body.update({key: value for key, value in options.items() if value is not None})
     body.setdefault("provider", "aws")
-    attributes = _attributes(body["provider"], named)
+    attributes = {**host, **_attributes(body["provider"], named)}
     own = body.get("attributes") or {}
     body["attributes"] = {**own, **{key: value for key, value in attributes.items() if value is not None}}
     if tag:
@@ -104,7 +128,8 @@ def create(
             return
         account = client.accounts.create(body)
     show_one(context, output, ACCOUNTS, account)
-    deploy = "" if account.secrets else f"deploy `stockyard account template {account.id}` in that cloud account, then "
+    deploys = not account.secrets and account.provider == "aws"
+    deploy = f"deploy `stockyard account template {account.id}` in that cloud account, then " if deploys else ""
     context.say(f"Next: {deploy}verify it by `stockyard account verify {account.id}`.")
 
 
@@ -150,6 +175,9 @@ def template(run: typer.Context, account: Account) -> None:
     # Without spaces: CloudFormation takes no larger file than 51,200 bytes from who has no bucket for it.
     with contexts.of(run).client() as client:
         body: Any = client.accounts.template(account)
+    if isinstance(body, dict) and body.get("kind") == "List":
+        echo(yaml_text(body).rstrip("\n"))
+        return
     if isinstance(body, dict) and "Resources" not in body and "template" in body:
         body = body["template"]
     echo(body.rstrip("\n") if isinstance(body, str) else json_text(body, separators=(",", ":")))

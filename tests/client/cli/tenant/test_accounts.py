@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
 ACCOUNT = {"id": 1, "name": "prod", "provider": "aws", "verification": "unverified", "version": 1}
 
@@ -193,3 +194,112 @@ def test_a_cloud_without_policies_is_refused(cli, api):
     api.answer("GET", "/v1/cloud-accounts/1/template", {"Resources": {}})
     api.answer("GET", "/v1/cloud-accounts/1", ACCOUNT)
     assert cli("account", "policies", "1").exit_code == 2
+
+
+KUBECONFIG = {
+    "current-context": "a",
+    "contexts": [
+        {"name": "a", "context": {"cluster": "c", "user": "u", "namespace": "machines"}},
+        {"name": "b", "context": {"cluster": "c", "user": "v"}},
+        {"name": "files", "context": {"cluster": "files", "user": "files"}},
+        {"name": "login", "context": {"cluster": "c", "user": "login"}},
+        {"name": "nobody", "context": {"cluster": "c", "user": "nobody"}},
+        {"name": "open", "context": {"cluster": "open", "user": "u"}},
+        {"name": "lost", "context": {"cluster": "x", "user": "u"}},
+        {"name": "gone", "context": {"cluster": "gone", "user": "u"}},
+    ],
+    "clusters": [
+        {"name": "c", "cluster": {"server": "https://h.example.test:6443", "certificate-authority-data": "Q0E="}},
+        {"name": "open", "cluster": {"server": "https://h.example.test", "insecure-skip-tls-verify": True}},
+        {"name": "files", "cluster": {"server": "https://h.example.test", "certificate-authority": "ca.pem"}},
+        {"name": "gone", "cluster": {"server": "https://h.example.test", "certificate-authority": "gone.pem"}},
+    ],
+    "users": [
+        {"name": "u", "user": {"token": "token-of-a-service-account"}},
+        {"name": "v", "user": {"client-certificate-data": "Q1JU", "client-key-data": "S0VZ"}},
+        {"name": "files", "user": {"tokenFile": "token"}},
+        {"name": "login", "user": {"exec": {"command": "aws"}}},
+        {"name": "nobody", "user": {}},
+    ],
+}
+HOST = {"server": "https://h.example.test:6443", "certificate_authority": "Q0E="}
+
+
+@pytest.fixture
+def kubeconfig(tmp_path):
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(KUBECONFIG))
+    (tmp_path / "ca.pem").write_text("CA")
+    (tmp_path / "token").write_text("token-of-a-file\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "attributes"),
+    [
+        ((), {**HOST, "token": "token-of-a-service-account", "namespaces": ["machines"]}),
+        (
+            ("--context", "b", "--namespace", "x", "--namespace", "y"),
+            {**HOST, "client_certificate": "Q1JU", "client_key": "S0VZ", "namespaces": ["x", "y"]},
+        ),
+        (
+            ("--context", "files", "--namespace", "x"),
+            {
+                "server": "https://h.example.test",
+                "certificate_authority": "Q0E=",
+                "token": "token-of-a-file",
+                "namespaces": ["x"],
+            },
+        ),
+    ],
+)
+def test_a_kubeconfig_is_split_into_the_attributes_of_a_host(cli, api, kubeconfig, options, attributes):
+    api.answer("POST", "/v1/cloud-accounts", {**ACCOUNT, "provider": "kubernetes", "secrets": ["token"]}, status=201)
+    result = cli("account", "create", "--name", "host", "--kubeconfig", str(kubeconfig), *options)
+    assert api.bodies("POST") == [{"name": "host", "provider": "kubernetes", "attributes": attributes}], result.output
+    for secret in ("token-of", "S0VZ"):
+        assert secret not in result.stdout + result.stderr
+    assert "stockyard account verify 1" in result.stderr
+
+
+def test_a_host_behind_a_site_needs_no_kubeconfig(cli, api):
+    api.answer("POST", "/v1/cloud-accounts", {**ACCOUNT, "provider": "kubernetes", "secrets": []}, status=201)
+    result = cli("account", "create", "--name", "host", "--via", "basement", "--namespace", "machines")
+    attributes = {"namespaces": ["machines"], "via": "basement"}
+    assert api.bodies("POST") == [{"name": "host", "provider": "kubernetes", "attributes": attributes}]
+    assert "template" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("context", "text"),
+    [
+        ("login", "logs in by exec"),
+        ("nobody", "no token and no certificate"),
+        ("open", "certificate-authority-data"),
+        ("lost", "has no x in clusters"),
+        ("gone", "cannot be read"),
+        ("absent", "has no absent in contexts"),
+    ],
+)
+def test_a_kubeconfig_that_works_here_alone_is_refused(cli, api, kubeconfig, context, text):
+    result = cli("account", "create", "--name", "host", "--kubeconfig", str(kubeconfig), "--context", context)
+    assert result.exit_code == 2
+    assert text in " ".join(result.stderr.split())
+    assert api.bodies("POST") == []
+
+
+def test_a_file_that_is_no_kubeconfig_is_refused(cli, api, tmp_path):
+    for content in (b"\xff", b"{", b"[]", b"a: b"):
+        path = tmp_path / "kubeconfig"
+        path.write_bytes(content)
+        assert cli("account", "create", "--name", "host", "--kubeconfig", str(path)).exit_code == 2
+    assert cli("account", "create", "--name", "host", "--kubeconfig", str(tmp_path / "none")).exit_code == 2
+    assert cli("account", "create", "--name", "host", "--context", "a").exit_code == 2
+
+
+def test_the_template_of_a_host_is_yaml_for_kubectl(cli, api):
+    items = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "machines"}}]
+    api.answer("GET", "/v1/cloud-accounts/1/template", {"apiVersion": "v1", "kind": "List", "items": items})
+    printed = cli("account", "template", "1").stdout
+    assert yaml.safe_load(printed) == {"apiVersion": "v1", "kind": "List", "items": items}
+    assert not printed.startswith("{")

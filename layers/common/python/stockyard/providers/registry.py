@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PROVIDERS = (
     "clouds.aws",
     "clouds.cudo",
+    "clouds.kubernetes",
     "clusters.ec2",
     "clusters.cudo",
     "clusters.eks",
@@ -34,7 +35,7 @@ PROVIDERS = (
 )
 
 
-PLANNED_CLOUDS = frozenset({"kubernetes", "bcm"})
+PLANNED_CLOUDS = frozenset({"bcm"})
 """Clouds that accounts are refused for by name, until their folder is there."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, SecretStr, ValidationInfo, model_validator
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.models import fields
@@ -72,8 +72,9 @@ class CloudAccountCreate(Input):
         # first, so that the attributes of a provider that is not built yet are not complained about one by one
         provider = document.get("provider") if isinstance(document, dict) else None
         if isinstance(provider, str) and provider in cloud_kinds.planned_clouds():
-            built = " and ".join(cloud_kinds.clouds())
-            raise refuse((("provider",), f"{provider} is not built yet; only {built} is"))
+            *first, last = cloud_kinds.clouds()
+            text = f"{provider} is not built yet; only {', '.join(first)} and {last} are"
+            raise refuse((("provider",), text))
         return document
 
     def public_attributes(self) -> dict[str, Any]:
@@ -174,3 +175,20 @@ class CloudFormationTemplate(BaseModel):
     """The version of the template's format."""
     Resources: dict[str, Any]
     """What the template makes, by name."""
+
+
+class KubernetesTemplate(BaseModel):
+    """A list of Kubernetes objects, to be applied as it is in the cluster that is registered."""
+
+    model_config = ConfigDict(extra="allow")
+
+    api_version: Annotated[str, Field(alias="apiVersion")]
+    """The version of the list's form."""
+    kind: str
+    """The kind of the document: a list of objects."""
+    items: list[dict[str, Any]]
+    """What is to be applied, in this order."""
+
+
+class AccountTemplate(RootModel[CloudFormationTemplate | KubernetesTemplate]):
+    """Template that the owner of an account deploys there, in the form of its cloud."""

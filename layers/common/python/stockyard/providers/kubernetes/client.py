@@ -28,6 +28,8 @@ from stockyard.providers.kubernetes.errors import CONFLICT, EXPIRED, ObjectChang
 if TYPE_CHECKING:
     import httpx
 
+    from stockyard.providers.addresses import Guard
+
 MANAGER = "stockyard"
 """Under this name the fields are ours that we apply."""
 APPLY = "application/apply-patch+yaml"
@@ -63,25 +65,30 @@ class ClientCertificate:
 
 
 class KubernetesApi:
-    """A cluster's API at ``server``, an https URL, known by its authority's certificate (PEM in base64).
+    """A cluster's API at ``server``, an https URL, known by its authority's certificate (PEM in base64); None where the
+    ``transport`` knows whom it speaks to.
 
     ``token`` is asked at each call, and what it gives is kept nowhere; empty for a user that is known by its
-    ``certificate``. ``transport`` replaces the network.
+    ``certificate``. ``transport`` replaces the network, ``guard`` stands before either where a caller names the server.
+    ``attempts``: how often a call is made that may be made again.
     Errors are leaves of ``VendorError``, and none repeats what was sent.
     """
 
     def __init__(
         self,
         server: str,
-        certificate_authority_b64: str,
+        certificate_authority_b64: str | None,
         token: Callable[[], str],
         transport: httpx.BaseTransport | None = None,
         certificate: ClientCertificate | None = None,
+        guard: Guard | None = None,
+        attempts: int = ATTEMPTS,
     ) -> None:
         if not server.startswith("https://"):
             raise VendorRefused("the cluster's address is no https URL", code="Address")
         self._server, self._authority, self._token = server.rstrip("/"), certificate_authority_b64, token
-        self._transport, self._certificate = transport, certificate
+        self._transport, self._certificate, self._guard = transport, certificate, guard
+        self._attempts = attempts
         self._client: httpx.Client | None = None
         self._kinds: dict[tuple[str, str], _Resource] = {}
         self._impersonated: dict[str, str] = {}
@@ -89,7 +96,15 @@ class KubernetesApi:
     def acting_as(self, user: str, group: str) -> KubernetesApi:
         """A second client that acts with this client's user as another person, in that group and in no other of ours.
         The API server refuses it where the user may not."""
-        other = KubernetesApi(self._server, self._authority, self._token, self._transport, self._certificate)
+        other = KubernetesApi(
+            self._server,
+            self._authority,
+            self._token,
+            self._transport,
+            self._certificate,
+            self._guard,
+            self._attempts,
+        )
         other._impersonated = {"Impersonate-User": user, "Impersonate-Group": group}
         return other
 
@@ -163,6 +178,21 @@ class KubernetesApi:
         answer = self._call(Subject("token", "ServiceAccount", name, namespace), "POST", path, body=body)
         return str(answer["status"]["token"])
 
+    def may(self, verb: str, group: str, resource: str, namespace: str) -> bool:
+        """Whether whoever asks has that right in the namespace. ``resource`` includes the subresource, behind a
+        slash."""
+        name, _, part = resource.partition("/")
+        attributes = {"verb": verb, "group": group, "resource": name, "namespace": namespace}
+        kind = "SelfSubjectAccessReview"
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": kind,
+            "spec": {"resourceAttributes": {**attributes, **({"subresource": part} if part else {})}},
+        }
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        answer = self._call(Subject("review", kind, resource, namespace), "POST", path, body=body)
+        return (answer.get("status") or {}).get("allowed") is True
+
     def list(self, api_version: str, kind: str, namespace: str = "", labels: str = "") -> list[Object]:
         """All objects of a kind, of all namespaces without one, by a label selector; none where it is not served."""
         for attempt in range(_NEW_LISTS):
@@ -217,7 +247,7 @@ class KubernetesApi:
     ) -> Object:
         import stamina  # kept out of cold starts
 
-        for attempt in stamina.retry_context(on=_pause, attempts=ATTEMPTS, wait_initial=0.2, wait_max=2.0):
+        for attempt in stamina.retry_context(on=_pause, attempts=self._attempts, wait_initial=0.2, wait_max=2.0):
             with attempt:
                 answer = self._send(subject, method, path, query, body)
         return answer
@@ -235,6 +265,8 @@ class KubernetesApi:
         content = json.dumps(body).encode() if body is not None else None
         try:
             answer = self._connected().request(method, path, params=query, headers=headers, content=content)
+        except (httpx.InvalidURL, UnicodeError):  # the latter for a name of a host that is none
+            raise VendorRefused("the cluster's address is no https URL", code="Address") from None
         except httpx.HTTPError as error:
             raise unanswered(subject, error) from None  # the chain would hold the request
         if not answer.is_success:
@@ -251,10 +283,19 @@ class KubernetesApi:
         import httpx
 
         if self._client is None:
+            trust: ssl.SSLContext | bool = True
+            if self._authority is not None:
+                trust = _trust(self._authority, self._certificate)
+            transport = self._transport
+            if self._guard is not None:
+                from stockyard.providers.guarded_transport import GuardedTransport
+
+                inner = transport or httpx.HTTPTransport(verify=trust, trust_env=False)
+                transport = GuardedTransport(self._guard, inner)
             self._client = httpx.Client(
                 base_url=self._server,
-                verify=_trust(self._authority, self._certificate),
-                transport=self._transport,
+                verify=trust,
+                transport=transport,
                 timeout=httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS),
                 follow_redirects=False,
                 trust_env=False,

@@ -1,0 +1,127 @@
+"""A Kubernetes host with an account: the simulated API in this process, and a service account with the template's
+rights alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+
+from local.authority import Authority
+from local.kubernetes.api import ConnectionReset, KubeApi
+from local.kubernetes.store import Key
+from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.domain.values.ids import account_secret
+from stockyard.providers.addresses import Guard
+from stockyard.providers.clouds.kubernetes import host_template
+from stockyard.providers.clouds.kubernetes.access import Access
+from stockyard.providers.clouds.kubernetes.cloud import KubernetesHosts
+from stockyard.providers.clouds.kubernetes.features import BASE
+from tests.harness.worlds.memory import FixedClock, MemorySecrets
+
+TENANT, NUMBER, NAMESPACE, SITE = "acme", "3", "machines", "basement"
+"""``NUMBER`` is the account's."""
+SERVER, PUBLIC = "https://host.example.test:6443", "192.0.2.10"
+
+
+@cache
+def authority_b64() -> str:
+    """The certificate of an authority, as accounts have it."""
+    with TemporaryDirectory() as folder:
+        return base64.b64encode(Authority(Path(folder)).pem.encode()).decode()
+
+
+def kubernetes_account(number: str = NUMBER, **attributes: Any) -> CloudAccount:
+    """An account of the host."""
+    usual = {"server": SERVER, "certificate_authority": authority_b64(), "namespaces": [NAMESPACE], "features": [BASE]}
+    return CloudAccount(
+        number, "kubernetes", "host", "", {**usual, **attributes}, "ext", "verified", "", "t", "t", secrets=("token",)
+    )
+
+
+class KubernetesHost:
+    """The host. ``api`` is its API, ``account`` what the tenant has registered."""
+
+    def __init__(self, namespaces: Sequence[str] = (NAMESPACE,), clock: FixedClock | None = None) -> None:
+        self.clock = clock or FixedClock()
+        self.api = KubeApi(now=self.clock.now)
+        self.api.install(list(host_template.documents(list(namespaces), [BASE])))
+        self.token = self.api.issue(namespaces[0], host_template.NAME)
+        self.account = kubernetes_account(namespaces=list(namespaces))
+        self.secrets = MemorySecrets()
+        self.secrets.put(account_secret(TENANT, NUMBER, "token"), self.token)
+
+    def transport(self) -> httpx.MockTransport:
+        """Transport that reaches the API in this process."""
+        return httpx.MockTransport(self.answer)
+
+    def site_transport(self, tenant: str, site: str) -> httpx.MockTransport:
+        """Way to the host through the only site that there is, whose connector adds the token."""
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            assert "authorization" not in request.headers
+            assert (tenant, site) == (TENANT, SITE)
+            request.headers["authorization"] = f"Bearer {self.token}"
+            return self.answer(request)
+
+        return httpx.MockTransport(answer)
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        """Answer of the API to one request."""
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        target = request.url.raw_path.decode()
+        try:
+            status, body = self.api.request(request.method, target, headers, request.content)
+        except ConnectionReset:
+            raise httpx.ReadError("the connection was reset", request=request) from None
+        return httpx.Response(status, text=body) if isinstance(body, str) else httpx.Response(status, json=body)
+
+    def access(self, transport: httpx.BaseTransport | None = None) -> Access:
+        """The way of clouds and sources to the host."""
+        guard = Guard(resolve=lambda _host, _port: (PUBLIC,))
+        return Access(lambda: self.secrets, guard, self.site_transport, transport or self.transport())
+
+    def cloud(self) -> KubernetesHosts:
+        """The cloud of such accounts."""
+        return KubernetesHosts(self.access(), self.clock.now)
+
+    def cluster(self, cluster_id: str = "clu_01KDVJXQ80000000000000HHHH", name: str = "own-host") -> Cluster:
+        """The host as a cluster that Stockyard made, with its sealed kubeconfig."""
+        inner = {"server": SERVER, "certificate-authority-data": authority_b64()}
+        document = {
+            "clusters": [{"name": "c", "cluster": inner}],
+            "users": [{"name": "u", "user": {"token": self.api.administrator()}}],
+        }
+        self.secrets.put(f"{TENANT}/{cluster_id}/kubeconfig", json.dumps(document))
+        return Cluster(cluster_id, name, "", "k8s", "aws", 1, f"{name}-client", "ready", {}, "t", "t", endpoint=SERVER)
+
+    def without(self, verb: str, resource: str, namespace: str = NAMESPACE) -> None:
+        """Take one verb from the service account, as the host's owner may."""
+        key = Key("rbac.authorization.k8s.io", "roles", namespace, host_template.NAME)
+        role = json.loads(json.dumps(self.api.store.get(key)))
+        for rule in role["rules"]:
+            if resource in rule["resources"]:
+                rule["verbs"] = [each for each in rule["verbs"] if each != verb]
+        self.api.store.replace(key, role)
+
+    def objects(self, resource: str) -> Mapping[str, Any]:
+        """Objects of a resource with our marks, by namespace and name."""
+        return {
+            f"{key.namespace}/{key.name}": document
+            for key, document in self.api.store.objects.items()
+            if key.resource == resource and "stockyard.dev/resource" in (document["metadata"].get("labels") or {})
+        }
+
+    def exchange_token(self) -> None:
+        """The owner gives another token, and the old one is worth nothing."""
+        old, self.token = self.token, self.api.issue(self.account.attributes["namespaces"][0], host_template.NAME)
+        self.api.revoke(old)
+        self.secrets.put(account_secret(TENANT, NUMBER, "token"), self.token)
+        self.account = replace(self.account, version=self.account.version + 1)
