@@ -181,6 +181,14 @@ class Permissions:
             self._wake(),
         )
 
+    def _sites(self) -> tuple[Statement, ...]:
+        # Requests are opened and answers sealed, of sites alone.
+        return (
+            self._table(),
+            self._own_secrets(self._names.identity_admin, self._names.page_key),
+            self._site_seals("kms:Decrypt", "kms:GenerateDataKey"),
+        )
+
     def _cluster_phases(self) -> tuple[Statement, ...]:
         return (
             self._table(actions=(*TABLE_LEDGER, *TABLE_BATCH)),
@@ -204,6 +212,7 @@ class Permissions:
             self._own_secrets(self._names.machine_key),
             # Keys of accounts.
             self._cluster_secrets("kms:Decrypt"),
+            self._site_seals("kms:GenerateDataKey"),
             *self._tenant_roles(),
             self._executions(PROVISION_NODE, "states:DescribeExecution", "states:StopExecution"),
             self._objects("logs", "s3:PutObject"),
@@ -232,6 +241,7 @@ class Permissions:
             Statement("TableIdentity", ("dynamodb:DescribeTable",), (self._table_arn,)),
             self._own_secrets(self._names.identity_admin),
             self._cluster_secrets("kms:Decrypt"),
+            self._site_seals("kms:GenerateDataKey"),
             *self._tenant_roles(),
             *(self._executions(name, "states:DescribeExecution") for name in RUNNERS),
         )
@@ -243,6 +253,7 @@ class Permissions:
         return (
             self._table("everything", actions=actions),
             self._cluster_secrets("kms:Decrypt"),
+            self._site_seals("kms:GenerateDataKey"),
             _wide("Prices", "pricing:GetProducts"),
             _wide("Offers", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes"),
             _wide("Versions", "eks:DescribeClusterVersions"),
@@ -290,6 +301,20 @@ class Permissions:
         reason = "S3 asks for it only where an object is not there"
         return Statement(
             "Listing", ("s3:ListBucket",), (f"arn:{{partition}}:s3:::{self._names.bucket}",), reason=reason
+        )
+
+    def _site_seals(self, *actions: str) -> Statement:
+        """Rights on the key of secrets for what goes to sites and comes from there, and for nothing else."""
+        alias = {"kms:RequestAlias": self._names.secrets_key}
+        return Statement(
+            "SiteSeals",
+            actions,
+            (_arn("kms", "key/*"),),
+            reason="AWS chooses the id of the key; the condition names it by its alias, and sites by what is sealed",
+            conditions={
+                "StringEquals": alias,
+                "StringLike": {"kms:EncryptionContext:stockyard:resource": "sit_*"},
+            },
         )
 
     def _own_secrets(self, *names: str) -> Statement:

@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .api_calls import StockyardRefused
 from .kubernetes import Kubernetes, Refused, path_of
-from .loop import BACK_OFF
-from .stockyard_api import SecretsAnswer, StockyardApi, StockyardRefused
+from .pacing import BACK_OFF
+from .stockyard_api import SecretsAnswer, StockyardApi
 from .transport import Unreachable
 
 LABEL, MANAGER = "stockyard.dev/kubeconfig", "app.kubernetes.io/managed-by"

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from .api_calls import StockyardRefused
 from .certificates import Approvals
 from .commands.inbox import CommandInbox
 from .kubernetes import Kubernetes, Refused
 from .observation import TooLarge, encoded, observe
-from .stockyard_api import StockyardApi, StockyardRefused
+from .pacing import LONGEST, back_off
+from .stockyard_api import StockyardApi
 from .transport import Unreachable
 
-_SHORTEST, _LONGEST = 1.0, 3600.0
-BACK_OFF, BACK_OFF_MOST = 2.0, 300.0
-"""Seconds to wait after the first failed round, and the longest wait."""
+_SHORTEST = 1.0
 SOON_SECONDS = 5.0
 """How long the next round waits at most where something is expected."""
 LOOK_SECONDS = 1.0
@@ -114,7 +114,7 @@ class Agent:
         if self._failures:
             self._log("well again")
         self._failures = 0
-        return min(max(interval, _SHORTEST), _LONGEST) * (0.9 + 0.2 * self._jitter())
+        return min(max(interval, _SHORTEST), LONGEST) * (0.9 + 0.2 * self._jitter())
 
     def _round(self) -> float:
         self._soon = False
@@ -136,5 +136,4 @@ class Agent:
     def _back_off(self, text: str, at_least: float = 0.0) -> float:
         self._failures += 1
         self._log(f"{text} (failure {self._failures})")
-        longest = min(BACK_OFF * 2.0 ** min(self._failures - 1, 16), BACK_OFF_MOST)
-        return max(longest * (0.5 + 0.5 * self._jitter()), min(at_least, _LONGEST))
+        return back_off(self._failures, self._jitter(), at_least)

@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
+from .api_calls import StockyardRefused
 from .kubernetes import Kubernetes, Object, Refused
-from .loop import BACK_OFF, BACK_OFF_MOST
 from .mirror_objects import DEFINITIONS, DIGEST, LABEL, PLURALS, definitions, digest, object_of, path_of, status_of
-from .stockyard_api import StockyardApi, StockyardRefused
+from .pacing import BACK_OFF, BACK_OFF_MOST
+from .stockyard_api import StockyardApi
 from .transport import Unreachable
 
 LOOK_SECONDS = 1.0

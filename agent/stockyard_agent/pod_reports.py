@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from . import VERSION
+from .api_calls import StockyardRefused
 from .cluster.csi import limits as volume_limits
 from .cluster.following import WATCH_SECONDS
 from .cluster.node_facts import Listed, facts_of, listed_budgets
@@ -18,9 +19,9 @@ from .cluster.pod_templates import node_keys
 from .cluster.pods import Pods
 from .cluster.sources import READ_SECONDS, Permits, Sources
 from .kubernetes import Kubernetes, Refused
-from .loop import BACK_OFF, BACK_OFF_MOST
 from .observation import LIMIT, TooLarge, timestamp
-from .stockyard_api import StockyardApi, StockyardRefused
+from .pacing import BACK_OFF, BACK_OFF_MOST
+from .stockyard_api import StockyardApi
 from .transport import Unreachable
 
 IDLE_SECONDS, LONGEST_SECONDS = 1.0, 10.0

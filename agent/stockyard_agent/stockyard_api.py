@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 from collections.abc import Callable
@@ -10,22 +9,11 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 from urllib.parse import quote, urlencode
 
-from . import VERSION
-from .transport import Exchange, HttpRequest, HttpResponse, Unreachable
+from .api_calls import ApiCalls
+from .transport import Exchange, Unreachable
 
 INTERVAL = 15.0
 """Seconds between two posts when the answer has no interval."""
-_GZIP_ABOVE = 1024
-_MARGIN = 60.0
-_TEXT = 300
-
-
-class StockyardRefused(Exception):
-    """Stockyard or the identity server refused a request. ``retry_after`` is in seconds, 0 when unknown."""
-
-    def __init__(self, message: str, status: int, retry_after: float) -> None:
-        super().__init__(message)
-        self.status, self.retry_after = status, retry_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +63,18 @@ class StockyardApi:
         credentials: Callable[[], tuple[str, str]],
         monotonic: Callable[[], float],
     ) -> None:
-        self._url = f"{api_url}/v1/clusters/{quote(cluster_id, safe='')}"
-        self._token_url = token_url
-        self._exchange, self._credentials, self._monotonic = exchange, credentials, monotonic
-        self._token, self._good_until = "", 0.0
+        self._calls = ApiCalls(
+            url=f"{api_url}/v1/clusters/{quote(cluster_id, safe='')}",
+            token_url=token_url,
+            owner="cluster",
+            exchange=exchange,
+            credentials=credentials,
+            monotonic=monotonic,
+        )
 
     def post(self, body: bytes) -> Answer:
         """Send an observation. A rejected token is renewed once. Raises ``StockyardRefused``, ``Unreachable``."""
-        content = self._answer("POST", "observations", body)
+        content = self._calls.answer("POST", "observations", body)
         commands = content.get("commands")
         if not isinstance(commands, list):
             raise Unreachable("Stockyard's answer has no list of commands")
@@ -93,7 +85,7 @@ class StockyardApi:
 
     def report_pods(self, body: bytes) -> PodsAnswer:
         """Send a report of pods. Raises as ``post`` does."""
-        content = self._answer("POST", "pending-pods", body)
+        content = self._calls.answer("POST", "pending-pods", body)
         sequence = content.get("sequence")
         if not isinstance(sequence, int):
             raise Unreachable("Stockyard's answer has no sequence")
@@ -103,7 +95,7 @@ class StockyardApi:
         """Say what became of Secrets and, with ``refresh``, get those that are to be written now. Raises as ``post``
         does."""
         body = json.dumps({"results": results, "refresh": refresh}).encode()
-        content = self._answer("POST", "kubeconfig-secrets", body)
+        content = self._calls.answer("POST", "kubeconfig-secrets", body)
         secrets, removed = content.get("secrets"), content.get("removed")
         if not _are_objects(secrets) or not _are_objects(removed):
             raise Unreachable("Stockyard's answer has no lists of Secrets")
@@ -112,54 +104,11 @@ class StockyardApi:
     def mirror(self, after: str) -> tuple[list[dict[str, Any]], str]:
         """A part of what is to be mirrored behind ``after``, and where the next one begins; empty for none. Raises as
         ``post`` does."""
-        content = self._answer("GET", "mirror" + ("?" + urlencode({"after": after}) if after else ""))
+        content = self._calls.answer("GET", "mirror" + ("?" + urlencode({"after": after}) if after else ""))
         objects, following = content.get("objects"), content.get("after")
         if not isinstance(objects, list) or not isinstance(following, str):
             raise Unreachable("Stockyard's answer has no list of objects")
         return objects, following
-
-    def _answer(self, method: str, route: str, body: bytes | None = None) -> dict[str, Any]:
-        response = self._send(method, route, body)
-        if response.status == 401:
-            self._token = ""
-            response = self._send(method, route, body)
-        if not 200 <= response.status < 300:
-            raise StockyardRefused(
-                f"Stockyard answered {response.status}{_detail(response)}", response.status, response.retry_after
-            )
-        return response.json_object()
-
-    def _send(self, method: str, route: str, body: bytes | None) -> HttpResponse:
-        headers = {
-            "Accept": "application/json",
-            "Authorization": "Bearer " + self._bearer(),
-            "User-Agent": "stockyard-agent/" + VERSION,
-        }
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        if body is not None and len(body) > _GZIP_ABOVE:
-            # Announced as content type and not as content encoding, so that API Gateway keeps the bytes as they are.
-            headers["Content-Type"] = "application/gzip"
-            body = gzip.compress(body, mtime=0)
-        return self._exchange(HttpRequest(method, f"{self._url}/{route}", headers, body))
-
-    def _bearer(self) -> str:
-        if self._token and self._monotonic() < self._good_until:
-            return self._token
-        client_id, client_secret = self._credentials()
-        form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": client_secret}
-        headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
-        requested_at = self._monotonic()
-        response = self._exchange(HttpRequest("POST", self._token_url, headers, urlencode(form).encode()))
-        if response.status != 200:
-            text = f"The identity server answered {response.status} to the cluster's client"
-            raise StockyardRefused(text, response.status, response.retry_after)
-        content = response.json_object()
-        token, seconds = content.get("access_token"), content.get("expires_in")
-        if not isinstance(token, str) or not token or not isinstance(seconds, (int, float)):
-            raise Unreachable("the identity server's answer has no access_token with expires_in")
-        self._token, self._good_until = token, requested_at + seconds - min(_MARGIN, seconds / 4)
-        return token
 
 
 def _are_objects(value: Any) -> TypeGuard[list[dict[str, Any]]]:
@@ -175,13 +124,3 @@ def _seconds(content: dict[str, Any], name: str) -> float | None:
     """A number of seconds; None for anything else."""
     seconds = content.get(name)
     return float(seconds) if isinstance(seconds, (int, float)) and math.isfinite(seconds) else None
-
-
-def _detail(response: HttpResponse) -> str:
-    """The text of a problem document, shortened."""
-    try:
-        problem = response.json_object()
-    except Unreachable:
-        return ""
-    text = problem.get("detail") or problem.get("title") or problem.get("message")
-    return f": {str(text)[:_TEXT]}" if text else ""

@@ -46,9 +46,14 @@ class Layers(Construct):
         )
 
 
-BESIDE = {"machines": ("agent",), "cluster_phases": ("agent",), "records": ("openapi.json",)}
-"""What a function needs besides its own folder: control planes download the agent from the one, and the other
-installs it where a cluster has no machine that does; the third serves the document."""
+BESIDE = {
+    "machines": ("agent",),
+    "cluster_phases": ("agent",),
+    "sites": ("agent",),
+    "records": ("openapi.json",),
+}
+"""What a function needs besides its own folder: control planes download the agent from the first, the second installs
+it where a cluster has no machine that does, the third gives the connector of a site; the last serves the document."""
 
 
 def function_code(name: str) -> lambda_.Code:

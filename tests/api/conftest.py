@@ -200,6 +200,8 @@ BODIES: Mapping[str, Any] = {
         "packs": [{"layer": "k8s", "name": "kubernetes", "tag": "1.34"}],
     },
     "PUT /v1/clusters/{id}/profiles": {"profiles": []},
+    "POST /v1/sites": {"name": "a"},
+    "POST /v1/sites/{id}/exchange": {"version": "1", "wants": 1},
     "PUT /v1/allowed-node-types": {"allowed": None},
     "PUT /v1/disruption": {"paused": True},
     "PUT /v1/clusters/{id}/disruption": {"paused": True},

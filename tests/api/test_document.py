@@ -80,11 +80,13 @@ def test_every_audited_action_has_its_own_name():
     assert len(actions) == len(set(actions))
     # An agent posts every few seconds. The effects of its reports are in the events of the claims; what a machine says
     # of its first boot is in the operation that fails. To ask for placements, and to replay a trace, changes nothing.
-    # Who asked for a Secret that an agent renews is in the record of that change.
+    # Who asked for a Secret that an agent renews is in the record of that change. What a site's connector is asked for
+    # is in the operations of those who ask.
     quiet_paths = (
         "clusters/{id}/observations",
         "clusters/{id}/pending-pods",
         "clusters/{id}/kubeconfig-secrets",
+        "sites/{id}/exchange",
         "placements",
         "simulations",
         *BOOT_REPORTS,
@@ -95,7 +97,7 @@ def test_every_audited_action_has_its_own_name():
 
 def test_only_answers_made_for_secrets_have_secret_fields(document_path):
     document = json.loads(document_path.read_text(encoding="utf-8"))
-    answers = {"ClientSecretView", "BootstrapAnswer", "KubeconfigView", "SecretsAnswer"}
+    answers = {"ClientSecretView", "BootstrapAnswer", "KubeconfigView", "SecretsAnswer", "SiteCredentialsView"}
     attributes = {"AwsAttributes", "AttributesPatch", "CudoAttributes", "CudoAttributesPatch"}
     inputs = {"ClusterCreate", "MemberReport", "ReadyReport", *attributes}
     names_alone = {"CloudAccountView", "ZoneSubnets", "ClusterPatch", "ClusterView", "ObservationAnswer"}

@@ -49,6 +49,7 @@ NEVER = {
     "DELETE /v1/clusters/{id}/pools/{name}": "left out: it would take away what the others ask for",
     "DELETE /v1/cloud-accounts/{id}": "the account is in use",
     "DELETE /v1/node-claims/{id}": "left out: it would take away what the others ask for",
+    "DELETE /v1/sites/{id}": "left out: it would take away what the others ask for",
     "DELETE /v1/node-providers/{id}": "left out: it would take away what the others ask for",
 }
 """Operations that generated requests cannot bring to success, and why."""
@@ -178,6 +179,8 @@ class Existing:
         self.unused = str(api.send("POST", "/v1/cloud-accounts", self.headers, account).json()["id"])
         self.provider = api.send("POST", "/v1/node-providers", self.headers, LAB).json()["id"]
         self.profile = api.send("POST", "/v1/cluster-profiles", self.headers, PROFILE).json()["id"]
+        site = api.send("POST", "/v1/sites", self.headers, {"name": "room"}).json()
+        self.site, self.site_client = site["id"], site["client_id"]
         self.claim = api.send("POST", "/v1/apply", self.headers, MANIFEST).json()["results"][0]["id"]
         for quota in ("nodeclaims", "node_providers"):
             few = api.send("PUT", f"/v1/quotas/{quota}", {**self.headers, "If-Match": '"0"'}, {"limit": 6})
@@ -201,6 +204,7 @@ class Existing:
             "node-claims": self.claim,
             "node-environments": self.environment,
             "cluster-profiles": self.profile,
+            "sites": self.site,
         }
 
     def versions(self):
@@ -294,6 +298,7 @@ def test_generated_requests_for_existing_resources_get_documented_answers(
     phase, *methods = {**PARTS, **SOAKED}[part]
     cluster = existing.ready()
     own = api.token("acme", client_id=cluster["client_id"])
+    sites = api.token("acme", client_id=existing.site_client)
     run(
         part,
         narrowed(document, existing.ids(cluster), existing.versions()),
@@ -303,10 +308,11 @@ def test_generated_requests_for_existing_resources_get_documented_answers(
         token=existing.token,
         config=("" if soaking else FEWER)
         + "".join(
-            f'[[operations]]\ninclude-operation-id = "{name}"\nheaders = {{ Authorization = "Bearer {own}" }}\n'
-            for name in (
-                *("ReportReady", "GetAgent", "GetMirror"),
-                *("PostObservations", "PostPendingPods", "RefreshKubeconfigSecrets"),
+            f'[[operations]]\ninclude-operation-id = "{name}"\nheaders = {{ Authorization = "Bearer {bearer}" }}\n'
+            for name, bearer in (
+                *((name, own) for name in ("ReportReady", "GetAgent", "GetMirror")),
+                *((name, own) for name in ("PostObservations", "PostPendingPods", "RefreshKubeconfigSecrets")),
+                ("ExchangeWithSite", sites),
             )
         ),
     )

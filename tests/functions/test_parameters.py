@@ -11,6 +11,7 @@ TYPES = {
     "cluster": "Cluster",
     "account": "CloudAccount",
     "claim": "NodeClaim",
+    "site": "Site",
 }
 
 

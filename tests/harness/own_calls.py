@@ -54,7 +54,9 @@ def _named_ask(service: str, operation: str, parameters: Mapping[str, Any], here
         secret = f"arn:aws:secretsmanager:{here}:secret:{parameters['SecretId']}-AbCdEf"
         return Ask(f"secretsmanager:{operation}", secret)
     if service == "KMS":
-        return Ask(f"kms:{operation}", f"arn:aws:kms:{here}:key/0a1b", {"kms:RequestAlias": parameters["KeyId"]})
+        sealed_for = {f"kms:EncryptionContext:{key}": value for key, value in parameters["EncryptionContext"].items()}
+        context = {"kms:RequestAlias": parameters["KeyId"], **sealed_for}
+        return Ask(f"kms:{operation}", f"arn:aws:kms:{here}:key/0a1b", context)
     bus = parameters["EventBusName"].rsplit("/", 1)[-1]
     return Ask(f"events:{operation}", f"arn:aws:events:{here}:event-bus/{bus}")
 

@@ -14,6 +14,7 @@ SWEEP = "the sweep of what a crash left; tests of the sweep do it, here nothing 
 OVERTAKEN = "a deletion overtakes a change; its own tests do it, here the changes have ended before"
 DISRUPTION = "a decision about nodes; the passes' own tests make them, here no cluster has an agent that tells of pods"
 GROUPS = "a pool of a node group is changed by its settings; the tests of pools do it, here no pool has a group"
+SITES = "a host is reached through a site; the tests of accounts with a site do it, here none has one"
 CHANGES = ("ChangeManaged", "UpgradeManaged", "ChangeBalanced", "UpgradeBalanced")
 CONSOLE = "a machine did not come up; its console is kept before that is ended"
 UNUSED: Mapping[tuple[str, str], str] = {
@@ -29,6 +30,7 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("pools", "Fetch lambda:InvokeFunction"): GROUPS,
     ("requests", "Fetch lambda:InvokeFunction"): "an event asks for a cluster in a region that nobody has named; here "
     "it is one that an account has",
+    **{(function, "SiteSeals kms:GenerateDataKey"): SITES for function in ("catalog", "node_phases", "reaper")},
     ("reaper", "DeleteCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionCluster states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionStandaloneCluster states:DescribeExecution"): SWEEP,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,11 @@ import yaml
 from local.aws.accounts import ACME_ACCOUNT, REGION
 from local.testing.example import EXAMPLES, body_without_nodes, cudo_body
 from stacks.names import Names
+from stockyard.adapters.clock import SystemClock
+from stockyard.adapters.dynamodb.registry import DynamoRegistry
+from stockyard.adapters.envelope import EnvelopeSecrets
+from stockyard.adapters.site_requests import StoredSiteRequests
+from stockyard.ports.sites import SiteCall
 from tests.harness.beside import side_by_side
 from tests.harness.crash.machine_report import machine_report
 from tests.stacks.privilege_events import change_event_accounts, send_events
@@ -67,7 +73,37 @@ def _first_cluster(served: Served, body: dict[str, Any]) -> str:
     _disruption(served, cluster_path)
     _instances(served, "privilege")
     change_event_accounts(served)
+    _sites(served)
     return cluster_path
+
+
+def site_requests(served: Served) -> StoredSiteRequests:
+    """Requests for sites of acme, as a function makes them."""
+    names = Names("dev")
+    registry = DynamoRegistry(served.aws("dynamodb"), names.table)
+    seals = EnvelopeSecrets(partial(served.aws, "kms"), names.secrets_key, registry.store)
+    return StoredSiteRequests(registry.store("acme"), seals, SystemClock(), time.sleep)
+
+
+def _sites(served: Served) -> None:
+    """A site is made, its connector brings an answer to a request, and it is removed with one that waits."""
+    good = Good(served)
+    site = good("POST", "sites", {"name": "room"})
+    good("POST", "sites", {"name": "second-room"})
+    more = good("GET", "sites?page_size=1")["next_page_token"]
+    good("GET", f"sites?page_size=1&page_token={more}")
+    credentials = good("POST", f"sites/{site['id']}/credentials")
+    token = served.client_token(credentials["client_id"], credentials["client_secret"])
+    path = f"/v1/sites/{site['id']}/exchange"
+    asking = site_requests(served)
+    assert asking.ask("room", SiteCall("GET", "/version", {}, b""), seconds=0) is None
+    answer = served.call("POST", path, {"version": "1", "wants": 1}, token=token)
+    assert answer.status == 200, answer.text
+    (request,) = answer.body["requests"]
+    reply = {"version": "1", "answers": [{"id": request["id"], "status": 200}], "wants": 0}
+    assert served.call("POST", path, reply, token=token).status == 200
+    assert asking.ask("room", SiteCall("GET", "/version", {}, b""), seconds=0) is None
+    good("DELETE", "sites/room")
 
 
 def _new_regions(served: Served, body: dict[str, Any]) -> None:

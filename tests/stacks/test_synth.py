@@ -102,6 +102,7 @@ def test_cdk_app_synthesizes_prod_as_cli_does(tmp_path: Path) -> None:
         "cluster_phases",
         "reaper",
         "requests",
+        "sites",
     }
 
 

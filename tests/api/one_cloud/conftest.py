@@ -76,6 +76,8 @@ def nodes_of_acme(api, headers):
     assert (provider_answer.status_code, claim.status_code) == (201, 200), (provider_answer.text, claim.text)
     profile = api.send("POST", "/v1/cluster-profiles", headers, {**PROFILE, "name": "canary-profile"})
     assert profile.status_code == 201, profile.text
+    site = api.send("POST", "/v1/sites", headers, {"name": "canary-site"})
+    assert site.status_code == 201, site.text
     types = api.send("GET", "/v1/node-types?provider=canary-lab", headers).json()["items"]
     environment = NodeEnvironment(
         "nev_01ARZ3NDEKTSV4RRFFQ69G5FAV", "clu_canary", provider_answer.json()["id"], "canary-lab", "t", "t"
@@ -92,4 +94,6 @@ def nodes_of_acme(api, headers):
         "environment": environment.id,
         "profile": profile.json()["id"],
         "profile name": "canary-profile",
+        "site": site.json()["id"],
+        "site name": "canary-site",
     }

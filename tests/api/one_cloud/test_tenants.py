@@ -209,6 +209,17 @@ def test_a_profile_with_a_foreign_name_is_an_own_one(api, acme):
     assert api.send("GET", f"/v1/cluster-profiles/{acme['profile name']}", acme_headers).json()["id"] == acme["profile"]
 
 
+def test_a_site_with_a_foreign_name_is_an_own_one(api, acme):
+    headers = {"Authorization": f"Bearer {api.token('globex', *ROLES)}"}
+    answer = api.send("POST", "/v1/sites", headers, {"name": acme["site name"]})
+    assert answer.status_code == 201, answer.text
+    no_trace(answer, acme, acme["site name"])
+    assert answer.json()["id"] != acme["site"]
+    assert api.send("DELETE", f"/v1/sites/{acme['site name']}", headers).status_code == 202
+    acme_headers = {"Authorization": f"Bearer {acme['token']}"}
+    assert api.send("GET", f"/v1/sites/{acme['site name']}", acme_headers).json()["id"] == acme["site"]
+
+
 def test_a_claim_for_a_foreign_cluster_is_refused(api, acme):
     headers = {"Authorization": f"Bearer {api.token('initech', *ROLES)}"}
     for body, pointers in (

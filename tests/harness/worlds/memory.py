@@ -131,7 +131,9 @@ class MemoryIdentity:
     def _view(self, client: _Client) -> IdentityClient:
         return IdentityClient(client.uuid, client.client_id, self._owner(client))
 
-    def create_client(self, *, client_id: str, owner: str, tenant: str, secret: str) -> IdentityClient:
+    def create_client(
+        self, *, client_id: str, owner: str, tenant: str, secret: str, people: bool = True
+    ) -> IdentityClient:
         """Creates a client, or adopts one owned by ``owner`` with a new secret. Raises ``VendorConflict`` otherwise."""
         self.faults.raise_planned("create_client")
         client = self.clients.get(client_id)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.stockyard_agent.loop import BACK_OFF_MOST
+from agent.stockyard_agent.pacing import BACK_OFF_MOST
 from agent.stockyard_agent.transport import HttpResponse, Unreachable
 from local.kubernetes.api import Fault
 from tests.unit.agent.rig import SECRET, Rig
@@ -98,11 +98,11 @@ def test_rejected_access_token_is_renewed_once_in_same_round(rig: Rig) -> None:
 def test_wrong_client_secret_backs_off_and_is_not_logged(rig: Rig) -> None:
     agent = rig.agent()
     stockyard_api: Any = agent._stockyard
-    stockyard_api._credentials = lambda: ("the-client", "wr0ng")
+    stockyard_api._calls._credentials = lambda: ("the-client", "wr0ng")
     assert agent.round() == 1.5
     assert rig.logs[-1].startswith("The identity server answered 401")
     assert "wr0ng" not in rig.logs[-1]
-    stockyard_api._credentials = lambda: ("the-client", SECRET)
+    stockyard_api._calls._credentials = lambda: ("the-client", SECRET)
     assert agent.round() == 15, "a changed secret is taken up"
 
 

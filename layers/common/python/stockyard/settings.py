@@ -146,6 +146,7 @@ class Settings(Choices):
         "nodeclaims": 5000,
         "nodes_per_eks_group": 1000,
         "nodes_per_group": 100,
+        "sites": 20,
     }
     """Limits of a tenant that has none of its own."""
     lease_seconds: ClassVar[int] = 120

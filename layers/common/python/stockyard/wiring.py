@@ -390,7 +390,7 @@ def http(name: str, **finders: Callable[[Request, Services], Any]) -> HttpFuncti
         page_key=page_key,
         admit=lambda tenant: _limits().admit(tenant),
         origin=lambda event: origin.check(event, configuration().origin_key_hashes),
-        turns=lambda tenant, seconds: _wait_turns().take(tenant, seconds),
+        turns=lambda tenant, seconds: wait_turns().take(tenant, seconds),
         questions=lambda tenant, seconds: _question_turns().take(tenant, seconds),
         services=lambda request: services(request.caller.tenant),
         finders={"cluster": _cluster_of_path, **finders},
@@ -398,7 +398,8 @@ def http(name: str, **finders: Callable[[Request, Services], Any]) -> HttpFuncti
 
 
 @cache
-def _wait_turns() -> WaitTurns:
+def wait_turns() -> WaitTurns:
+    """Turns to hold a function while somebody waits for news."""
     from stockyard.operations.wait_turns import WaitTurns
 
     return WaitTurns(store, clock(), configuration().tenant_waits, configuration().waits)

@@ -85,7 +85,9 @@ class Keycloak:
         self._session: _Session | None = None
         self._service: tuple[float, str] | None = None
 
-    def create_client(self, *, client_id: str, owner: str, tenant: str, secret: str) -> IdentityClient:
+    def create_client(
+        self, *, client_id: str, owner: str, tenant: str, secret: str, people: bool = True
+    ) -> IdentityClient:
         """Make the client, or adopt it when it is ``owner``'s (its secret is set anew); else ``VendorConflict``."""
         desired = cluster_client(
             client_id,
@@ -97,7 +99,8 @@ class Keycloak:
         )
         login = login_client(client_id, installation=self._installation, owner=owner)
         client = self._retried(lambda: self._create(desired))
-        self._retried(lambda: self._create(login))
+        if people:
+            self._retried(lambda: self._create(login))
         return client
 
     def find_client(self, client_id: str) -> IdentityClient | None:

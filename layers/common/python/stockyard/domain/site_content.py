@@ -13,7 +13,7 @@ from stockyard.errors import VendorRefused
 
 MOST_BYTES = 200_000
 """The most that a request or an answer may have when it is packed. Sealed, and as text, it fits a record."""
-MOST_UNPACKED = 4_000_000
+MOST_UNPACKED = 3_000_000
 """The most that a body may have: requests go out, and answers come in, with others through one answer of the API."""
 HEADERS = frozenset({"accept", "content-type", "if-match", "if-none-match"})
 """Headers of a request that go with it: the connector adds the credential, and nobody acts as another person."""

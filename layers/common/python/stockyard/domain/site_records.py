@@ -15,6 +15,8 @@ AGAIN_SECONDS = 30
 """A request that a connector took and did not answer for so long is given out again."""
 BUSY_SECONDS = 120
 """A site is in use while its last request is younger: claims in hand ask at least each minute."""
+READY, DELETING = "Ready", "Deleting"
+"""States of sites."""
 READS = frozenset({"GET", "HEAD"})
 
 
@@ -22,7 +24,7 @@ READS = frozenset({"GET", "HEAD"})
 class Site(VersionedRecord):
     """A place of a tenant's own, such as a machine room, whose connector asks for requests and carries them out.
 
-    ``state`` is ``Connecting`` until its client is there, ``Ready``, or ``Deleting``.
+    ``state`` is ``Ready``, or ``Deleting`` from when its connector is answered nothing any more.
     """
 
     name: str
@@ -31,7 +33,7 @@ class Site(VersionedRecord):
     created_at: str
     updated_at: str
     created_by: str = ""
-    state: str = "Ready"
+    state: str = READY
     contact_at: str | None = None
     """When its connector last spoke, exact to some minutes; None before."""
     connector_version: str | None = None
@@ -50,8 +52,8 @@ class SiteRequest(VersionedRecord):
     method: str
     path: str
     """With its query, as it is sent."""
-    sealed: str = field(repr=False)
-    """Headers and body, see ``site_content``."""
+    sealed: str | None = field(repr=False)
+    """Headers and body, see ``site_content``; None once it is answered."""
     created_at: str
     ends_at: str
     attempts: int = 0

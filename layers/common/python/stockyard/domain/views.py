@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from stockyard.domain.records import AuditRecord, CloudAccount, Cluster, Event, Operation
+from stockyard.domain.records import AuditRecord, CloudAccount, Cluster, Event, Operation, Site
 
 CHANGES = ("created_at", "updated_at", "version")
 STATE = ("phase", "reason", "message", "conditions")
@@ -43,6 +43,7 @@ _CLUSTER = (
     "queue",
 )
 _OPERATION = ("id", "kind", "subject", "subject_name", "status", "phases", "runs", "changes", "error", *CHANGES)
+_SITE = ("id", "name", "description", "client_id", "state", "contact_at", "connector_version", "allowed", "created_by")
 _EVENT = ("id", "detail_type", "subject", "sequence", "time", "actor", "reason", "message", "version")
 _AUDIT = ("id", "time", "actor", "action", "subject", "outcome", "request_id", "detail")
 
@@ -64,6 +65,11 @@ def _json(value: Any) -> Any:
 def cloud_account_view(account: CloudAccount) -> dict[str, Any]:
     """``account`` as a ``CloudAccountView`` document."""
     return {"id": int(account.id), **attributes(account, _ACCOUNT)}
+
+
+def site_view(site: Site) -> dict[str, Any]:
+    """``site`` as a ``SiteView`` document."""
+    return attributes(site, (*_SITE, *CHANGES))
 
 
 def cluster_view(cluster: Cluster) -> dict[str, Any]:

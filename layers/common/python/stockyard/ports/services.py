@@ -56,13 +56,15 @@ class Identity(Protocol):
     """The clients of the Keycloak realm that belong to this installation. Another one may use the same realm: its
     clients are someone else's, whatever cluster they name."""
 
-    def create_client(self, *, client_id: str, owner: str, tenant: str, secret: str) -> IdentityClient:
+    def create_client(
+        self, *, client_id: str, owner: str, tenant: str, secret: str, people: bool = True
+    ) -> IdentityClient:
         """Make a confidential client with a service account, a hardcoded tenant mapper (``organization``), an
         audience mapper and the attributes ``stockyard.cluster_id`` = ``owner`` and ``stockyard.installation``. When one
         of that ``client_id`` exists: returned (secret set anew) if it is ``owner``'s, else ``VendorConflict``.
 
-        Beside it a public client that people log in to the cluster with, ``ids.login_client``; it goes with the
-        first."""
+        Beside it, with ``people``, a public client that people log in to the cluster with, ``ids.login_client``; it
+        goes with the first."""
 
     def find_client(self, client_id: str) -> IdentityClient | None:
         """The client, or None. ``owner`` is empty when it is not this installation's."""

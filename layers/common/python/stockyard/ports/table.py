@@ -99,7 +99,7 @@ class Registry(Protocol):
         """(tenant, claim) of the claims of a cluster that a workflow works on, in order of id. A moment old."""
 
     def all(self, kind: type[R]) -> Iterator[tuple[str, R]]:
-        """(tenant, record) of every cloud account, cluster or node provider, read as the caller goes on.
+        """(tenant, record) of every cloud account, cluster, node provider or site, read as the caller goes on.
 
         Consistency is eventual.
         """

@@ -11,7 +11,8 @@ due      ``DUE#Pool``                   the moment a pass must look at the pool 
 due      ``DUE#ClusterDisruption``      the moment the cluster's nodes must be looked at again
 due      ``DUE#BudgetWatch``            the moment a tenant's budgets must be looked at again
 due      ``HAND#{cluster id}``          the claim's id; only while a workflow works on the claim
-everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts, clusters and node providers
+everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts, clusters, node providers and
+                                        sites
 ======== ============================== ===========================================================
 
 A tenant's name cannot hold ``#``, so no name reaches another tenant's partition. What belongs to a provider that all
@@ -48,6 +49,7 @@ from stockyard.domain.records import (
     Refusal,
     Resource,
     RunLog,
+    Site,
     SiteAnswer,
     SiteRequest,
     Usage,
@@ -159,7 +161,7 @@ def hand_partition(cluster_id: str) -> str:
 
 def everything_partition(kind: Kind) -> str:
     """The partition of the ``everything`` index. Raises ``ValueError`` for a kind that is not listed over tenants."""
-    if kind not in (CloudAccount, Cluster, NodeProvider):
+    if kind not in (CloudAccount, Cluster, NodeProvider, Site):
         raise ValueError(f"{kind.__name__} records are not indexed over tenants")
     return f"ALL#{kind.__name__}"
 
@@ -181,7 +183,7 @@ def index_keys(tenant: str, record: Record) -> dict[str, str]:
         attributes["due_pk"], attributes["due_sk"] = due_partition(tenant, record), due
     elif isinstance(record, NodeClaim) and record.cluster_id and in_hand(record):
         attributes["due_pk"], attributes["due_sk"] = hand_partition(record.cluster_id), record.id
-    if isinstance(record, CloudAccount | Cluster | NodeProvider):
+    if isinstance(record, CloudAccount | Cluster | NodeProvider | Site):
         attributes["all_pk"], attributes["all_sk"] = everything_partition(type(record)), f"{record.id}#{tenant}"
     return attributes
 

@@ -68,6 +68,7 @@ TAGS: Mapping[str, str] = {
     "pools": "Parts of a cluster whose nodes are alike.",
     "prices": "The price list of a region.",
     "quotas": "How much a tenant may have, and has.",
+    "sites": "Places of the tenant's own that only a connector there reaches.",
     "simulations": "What a policy of disruption would have cost.",
 }
 PATH_PARAMETERS: Mapping[str, tuple[str, str]] = {
@@ -81,6 +82,7 @@ PATH_PARAMETERS: Mapping[str, tuple[str, str]] = {
     "/v1/node-types/{id}": ("NodeTypeId", "The id of the node type, or its canonical name, `provider.type`."),
     "/v1/operations/{id}": ("OperationId", "The id of the operation."),
     "/v1/quotas/{name}": ("QuotaName", "The name of the quota."),
+    "/v1/sites/{id}": ("SiteId", "The id or name of the site."),
 }
 """The path up to a parameter -> the name of its component, and what it means."""
 

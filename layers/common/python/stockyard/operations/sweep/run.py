@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from stockyard.domain.platform import PLATFORM, USES
-from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeProvider
+from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeProvider, Site
 from stockyard.domain.values import times
 from stockyard.lifecycle import sweeping
 from stockyard.metrics import IDENTITY_UNREACHABLE
@@ -137,6 +137,7 @@ class Reaper:
         # Tenants too are read after what is there: a tenant's first cluster may be made in between.
         tenants = {tenant for tenant, _ in self.registry.all(CloudAccount)}
         tenants |= {tenant for tenant, _ in self.registry.all(Cluster)}
+        tenants |= {tenant for tenant, _ in self.registry.all(Site)}
         stores = (self.services_of(tenant).store for tenant in tenants)
-        alive = frozenset(cluster.id for store in stores for cluster in every(store, Cluster))
+        alive = frozenset(owner.id for store in stores for kind in (Cluster, Site) for owner in every(store, kind))
         sweep_orphans.sweep(platform, "realm", suspects, alive, tally)

@@ -1,0 +1,106 @@
+"""The connector's settings, from environment variables and the files of the site's owner."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..stockyard_agent.transport import checked
+from . import allowed
+
+CLIENT = "/var/run/stockyard-site"
+ALLOWED = "/etc/stockyard-site/allowed"
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``client`` is the folder with id and secret of the site's client at Stockyard. The host is ``server``, known by
+    ``authority``; the credential there is a file with a token, or a certificate with its key."""
+
+    api_url: str
+    site_id: str
+    token_url: str
+    client: Path
+    allowed_file: Path
+    server: str
+    authority: Path | None
+    token_file: Path | None
+    certificate: Path | None
+    key: Path | None
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Settings:
+        """Read the environment. Raises ``ValueError`` that names a missing or malformed variable."""
+        needed = ("STOCKYARD_API_URL", "STOCKYARD_SITE_ID", "STOCKYARD_TOKEN_URL")
+        missing = [name for name in needed if not environment.get(name)]
+        if missing:
+            raise ValueError(f"not set: {', '.join(missing)}")
+        named = {name: _path(environment, f"SITE_{name}") for name in ("AUTHORITY", "TOKEN", "CERTIFICATE", "KEY")}
+        server = environment.get("SITE_SERVER")
+        if not server:
+            server = _in_cluster(environment)
+            named["AUTHORITY"] = named["AUTHORITY"] or Path(ACCOUNT, "ca.crt")
+            if named["CERTIFICATE"] is None:
+                named["TOKEN"] = named["TOKEN"] or Path(ACCOUNT, "token")
+        if (named["CERTIFICATE"] is None) != (named["KEY"] is None):
+            raise ValueError("SITE_CERTIFICATE and SITE_KEY belong together")
+        if (named["TOKEN"] is None) == (named["CERTIFICATE"] is None):
+            raise ValueError("set SITE_TOKEN, or SITE_CERTIFICATE and SITE_KEY")
+        return cls(
+            checked(environment["STOCKYARD_API_URL"]),
+            environment["STOCKYARD_SITE_ID"],
+            checked(environment["STOCKYARD_TOKEN_URL"]),
+            Path(environment.get("STOCKYARD_CLIENT_DIR", CLIENT)),
+            Path(environment.get("SITE_ALLOWED", ALLOWED)),
+            _origin(server),
+            named["AUTHORITY"],
+            named["TOKEN"],
+            named["CERTIFICATE"],
+            named["KEY"],
+        )
+
+    def credentials(self) -> tuple[str, str]:
+        """Id and secret of the site's client at Stockyard. Raises ``OSError``."""
+        return _text(self.client / "client_id"), _text(self.client / "client_secret")
+
+    def token(self) -> str | None:
+        """The token for the host, read anew each time. Raises ``OSError``."""
+        return _text(self.token_file) if self.token_file is not None else None
+
+    def allow_list(self) -> allowed.AllowList:
+        """The allow-list, read anew each time. Raises ``OSError``, ``BadList``."""
+        return allowed.read(self.allowed_file.read_text(encoding="utf-8"))
+
+    def context(self) -> ssl.SSLContext:
+        """TLS with the host. Raises ``OSError`` for files that are missing or no certificates."""
+        context = ssl.create_default_context(cafile=str(self.authority) if self.authority is not None else None)
+        if self.certificate is not None and self.key is not None:
+            context.load_cert_chain(self.certificate, self.key)
+        return context
+
+
+def _origin(server: str) -> str:
+    """The server without its last slash. Raises ``ValueError`` for one with a path."""
+    text = checked(server)
+    if text.count("/") != 2 or "@" in text or "?" in text or "#" in text:
+        raise ValueError("SITE_SERVER is https://, a host and a port, without a path")
+    return text
+
+
+def _path(environment: Mapping[str, str], name: str) -> Path | None:
+    text = environment.get(name)
+    return Path(text) if text else None
+
+
+def _in_cluster(environment: Mapping[str, str]) -> str:
+    host, port = environment.get("KUBERNETES_SERVICE_HOST", ""), environment.get("KUBERNETES_SERVICE_PORT", "443")
+    if not host:
+        raise ValueError("not set: SITE_SERVER; this is no pod of a cluster either")
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8").strip()

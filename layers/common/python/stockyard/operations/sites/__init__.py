@@ -1,0 +1,1 @@
+"""Sites: places of tenants that only their own connectors reach."""
