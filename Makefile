@@ -16,7 +16,7 @@ LOCAL = --port $(PORT) $(if $(LOCAL_HOME),--home $(LOCAL_HOME)) $(if $(KEYCLOAK)
 DOCUMENTS = $(filter-out docs/settings.md docs/security-routes.md,$(wildcard docs/*.md docs/decisions/*.md))
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run serve test test-keycloak test-kubernetes check synth bench soak kubernetes vault cost new-provider format openapi template settings docs clean
+.PHONY: help setup run serve test test-keycloak test-kubernetes check synth bench soak kubernetes vault tofu cost new-provider format openapi template settings docs clean
 
 help:  ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ kubernetes: $(STAMP)  ## Build a real control plane with Go, for KUBERNETES=1 an
 
 vault: $(STAMP)  ## Build a real Vault with Go, for the tests that want one
 	@$(BIN)/python -m local.vault.real.build
+
+tofu: $(STAMP)  ## Build a real OpenTofu with Go, for the tests that want one
+	@$(BIN)/python -m local.opentofu.real.build
 
 cost: $(STAMP)  ## What a stage costs idle and per cluster
 	@$(BIN)/python -m benchmarks.cost

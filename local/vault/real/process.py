@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from local.vault.real.build import program
+from local.vault.real.build import VAULT
 from local.vault.server import ask
 from local.vault.simulated import POLICY_NAME
 
@@ -21,7 +21,7 @@ class RealVault:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [program()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [VAULT.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         if self._process.stdout is None:
             raise AssertionError

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from local.vault.real.build import missing
+from local.vault.real.build import VAULT
 from local.vault.real.process import RealVault
 from local.vault.server import Vault, VaultServer
 
@@ -17,8 +17,8 @@ KINDS = ("simulated", "real")
 @contextmanager
 def running(kind: str) -> Iterator[Vault]:
     """One of ``KINDS``; the test is skipped where the real one was not built."""
-    if kind == "real" and missing():
-        pytest.skip(missing())
+    if kind == "real" and VAULT.missing():
+        pytest.skip(VAULT.missing())
     vault = VaultServer() if kind == "simulated" else RealVault()
     try:
         yield vault

@@ -1,0 +1,1 @@
+"""A real OpenTofu, which runs the templates of node providers."""
