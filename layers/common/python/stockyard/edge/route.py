@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from aws_lambda_powertools import Logger
 
 from stockyard.edge import paths
+from stockyard.edge.call import Call, Dependencies
 from stockyard.edge.contract import Answer, Handler, Page, Request, Route
 from stockyard.edge.http.query import Query
 from stockyard.edge.idempotency import Keys
 from stockyard.edge.identity import Caller, Roles
 from stockyard.edge.logs import logged
-from stockyard.edge.serve import Call, Dependencies, Reply, log_failure, refusal
+from stockyard.edge.replies import Reply, log_failure, refusal
+from stockyard.edge.serve import serve
 from stockyard.edge.waiting import Turns
 from stockyard.errors import Forbidden, Internal
 
@@ -115,12 +117,12 @@ class HttpFunction:
         if unknown or services is None or route.open_because:
             raise TypeError(f"{route.name}: its handler cannot be given {', '.join(unknown or names)}")
 
-        def serve(request: Request) -> Answer:
+        def answer(request: Request) -> Answer:
             own = services(request)
             arguments = (own if name == "services" else self._finders[name](request, own) for name in names)
             return handler(request, *arguments)
 
-        return serve
+        return answer
 
     def handle(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         """The answer to an HTTP API event (payload 2.0); a problem document, whatever happens."""
@@ -151,6 +153,7 @@ class HttpFunction:
             match = pattern.fullmatch(path) if route.method == method else None
             # The gateway has matched the path as it was sent, here it is decoded: only what both agree on is served.
             if match and event.get("routeKey") == route.name:
-                return Call(self._dependencies, route, handler, event, match.groupdict(), request_id).reply()
+                params, now = match.groupdict(), self._dependencies.clock()
+                return serve(Call(self._dependencies, route, handler, event, params, request_id, now))
         error, headers = paths.unserved(method, path)
         return refusal(error, path=path, request_id=request_id, headers=headers)
