@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stockyard_client.resources.pools import PlacementPlans, Pools
     from stockyard_client.resources.profiles import Profiles
     from stockyard_client.resources.simulations import Simulations
+    from stockyard_client.resources.sites import Sites
     from stockyard_client.resources.tenant import AccountsOfEvents, AllowedTypes, Audit, NodeEnvironments, Quotas
 
 POOLS_READY = "PoolsReady"
@@ -71,6 +72,13 @@ class Client:
         from stockyard_client.resources.accounts import Accounts
 
         return Accounts(self._transport, self._pace)
+
+    @cached_property
+    def sites(self) -> Sites:
+        """Sites."""
+        from stockyard_client.resources.sites import Sites
+
+        return Sites(self._transport, self._pace)
 
     @cached_property
     def clusters(self) -> Clusters:

@@ -24,6 +24,7 @@ _EPILOG = (
 
 COMMANDS = {
     "account": Command("tenant.accounts", "app", "Cloud accounts."),
+    "site": Command("tenant.sites", "app", "Places that only a connector there reaches."),
     "cluster": Command("clusters.clusters", "app", "Kubernetes clusters."),
     "eks": Command("clusters.eks", "app", "Clusters on EKS."),
     "operation": Command("operations.operations", "app", "Long-running changes."),

@@ -101,6 +101,15 @@ def profile_names(ctx: typer.Context, incomplete: str) -> Proposals:
     return _proposed(ctx, incomplete, profiles)
 
 
+def site_names(ctx: typer.Context, incomplete: str) -> Proposals:
+    """Names of sites."""
+
+    def sites(client: Client, _: typer.Context) -> Iterable[tuple[str, str]]:
+        return ((site.name, site.description) for site in _page(client.sites.list(page_size=_MOST)))
+
+    return _proposed(ctx, incomplete, sites)
+
+
 def snapshot_ids(ctx: typer.Context, incomplete: str) -> Proposals:
     """Ids of the snapshots of the cluster that was given before."""
 

@@ -18,6 +18,7 @@ from stockyard_client.node_models import NodeClaim, NodeProvider, NodeType, Pric
 from stockyard_client.pool_models import Pool
 from stockyard_client.profile_models import ClusterProfile
 from stockyard_client.resources.tenant import NodeEnvironment, Quota
+from stockyard_client.site_models import Site
 
 Filters = Mapping[str, Any]
 ACCOUNT = "cloud-account/"
@@ -163,6 +164,11 @@ def environments(client: Client, sheet: Sheet[NodeEnvironment], filters: Filters
         by_prefix("clu_", "ncl_", "npr_", "spr_"),
         again=OFTEN,
     )
+
+
+def sites(client: Client, sheet: Sheet[Site]) -> Listing[Site]:
+    """Sites."""
+    return Listing(sheet, lambda: client.sites.list(page_size=200), None, by_prefix(), again=OFTEN)
 
 
 def profiles(client: Client, sheet: Sheet[ClusterProfile]) -> Listing[ClusterProfile]:

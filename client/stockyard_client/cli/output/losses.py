@@ -60,6 +60,12 @@ def of_account(client: Client, account: str) -> Iterator[str]:
     yield f"Cloud account {record.id} ({record.name}) is forgotten; what is in the cloud stays as it is."
 
 
+def of_site(client: Client, site: str) -> Iterator[str]:
+    """The site. What stands there stays."""
+    record = client.sites.get(site)
+    yield f"Site {record.name} is removed and its connector's client ends; what stands there stays as it is."
+
+
 def of_profile(client: Client, profile: str) -> Iterator[str]:
     """The profile, and how many versions go."""
     record = client.profiles.get(profile)
