@@ -12,7 +12,7 @@ PORT ?= 0
 SEED ?= 1
 # Seconds that all tests may take: 1,100 on two quiet cores, 1,800 were seen on a busy machine of CI. 0 is no limit.
 LIMIT ?= 2400
-LOCAL = --port $(PORT) $(if $(LOCAL_HOME),--home $(LOCAL_HOME)) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS))
+LOCAL = --port $(PORT) $(if $(LOCAL_HOME),--home $(LOCAL_HOME)) $(if $(KEYCLOAK),--keycloak) $(if $(KUBERNETES),--kubernetes) $(if $(FAULTS),--faults $(FAULTS)) $(if $(SITE),--site $(SITE))
 DOCUMENTS = $(filter-out docs/settings.md docs/security-routes.md,$(wildcard docs/*.md docs/decisions/*.md))
 .DEFAULT_GOAL := help
 
@@ -34,7 +34,7 @@ setup: $(STAMP)  ## Make the virtual environment with all that tests, checks and
 run: $(RUN_STAMP)  ## Start the local cloud, create a cluster, show its progress, keep serving (EXAMPLE=file: that one; ONCE=1: stop when ready)
 	@$(BIN)/python -m local run $(LOCAL) $(if $(EXAMPLE),--example $(EXAMPLE)) $(if $(ONCE),--once)
 
-serve: $(RUN_STAMP)  ## Start the local cloud; .local/env says how to reach it (KEYCLOAK=1, KUBERNETES=1: with real ones; LOCAL_HOME=folder: there)
+serve: $(RUN_STAMP)  ## Start the local cloud; .local/env says how to reach it (KEYCLOAK=1, KUBERNETES=1: with real ones; SITE=name: with a site; LOCAL_HOME=folder: there)
 	@$(BIN)/python -m local serve $(LOCAL)
 
 test: $(STAMP)  ## Run all tests, but those on a real Keycloak (LIMIT=seconds)

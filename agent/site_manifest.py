@@ -114,7 +114,7 @@ def _deployment(settings: Settings) -> Document:
 
 
 def _container(settings: Settings) -> dict[str, Any]:
-    values = {**settings.environment(), "STOCKYARD_CLIENT_DIR": CLIENT, "SITE_ALLOWED": f"{ETC}/allowed"}
+    values = {**settings.environment(), "STOCKYARD_CLIENT_DIR": CLIENT, "SITE_ALLOWED_DIR": ETC}
     # Without this Secret the host is the cluster that the pod is in, and the credential its service account.
     host = {"secretRef": {"name": f"{NAME}-host-settings", "optional": True}}
     return {
@@ -141,7 +141,7 @@ def _container(settings: Settings) -> dict[str, Any]:
 
 def _systemd(settings: Settings) -> str:
     """A script that writes the code, an example of the settings, and the unit. It may run again."""
-    values = {**settings.environment(), "STOCKYARD_CLIENT_DIR": f"{ETC}/client", "SITE_ALLOWED": f"{ETC}/allowed"}
+    values = {**settings.environment(), "STOCKYARD_CLIENT_DIR": f"{ETC}/client", "SITE_ALLOWED_DIR": ETC}
     lines = [
         "#!/bin/sh",
         "# Installs the connector of a site as a systemd service. Run it as root; a second run upgrades.",

@@ -47,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument(
             "--apart", action="append", default=[], metavar="TENANT", help="its functions have a core of their own"
         )
+        command.add_argument("--site", metavar="NAME", help="a site with a host that only its connector reaches")
         command.add_argument("--faults", type=Path, help="a JSON file that says what is to go wrong")
         if name == "run":
             command.add_argument("--example", type=Path, default=EXAMPLE, help="a request body, or a manifest in YAML")
@@ -111,6 +112,7 @@ def _serve(
         "home": options.home,
         "limits": not options.no_limits,
         "apart": Apart.of(options.apart),
+        "site": options.site,
     }
     say = functools.partial(console.print, style="dim")
     reals = {"keycloak": options.keycloak, "kubernetes": options.kubernetes}

@@ -47,6 +47,7 @@ from local.machines.vdeployer import VDeployer
 from local.machines.virtual_machines import VirtualMachines
 from local.proxies import LOOPBACK
 from local.seeds import seed_event_accounts, seed_tenant
+from local.sites import LocalSite
 
 ROOT = Path(__file__).resolve().parents[1]
 WARM = "local.functions.warm_imports"
@@ -73,7 +74,8 @@ class LocalCloud:
 
     ``home`` keeps logs and ``env``, ``cache`` the template. ``schedules`` may be switched off for tests that
     drive them themselves. ``keycloak`` runs a real Keycloak in place of the stand-in, ``kubernetes`` a real control
-    plane for each cluster; ``plan`` says what is to go wrong. Without ``limits`` the gateway takes any rate.
+    plane for each cluster; ``plan`` says what is to go wrong. Without ``limits`` the gateway takes any rate. With
+    ``site`` there is one of that name, with a host that only its connector reaches.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class LocalCloud:
         plan: FaultPlan | None = None,
         limits: bool = True,
         apart: Apart | None = None,
+        site: str | None = None,
         say: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.home = home = home.resolve()  # machines run in folders of their own
@@ -96,6 +99,7 @@ class LocalCloud:
         self._schedules, self._limits, self._kubernetes = schedules, limits, kubernetes
         self._plan = plan or FaultPlan()
         self._trust: dict[str, str] = {}
+        self._site = site
         self._holds_home, self._say = False, say
         self._stack = ExitStack()
         self._stop = threading.Event()
@@ -166,6 +170,11 @@ class LocalCloud:
         self._write_environment()
         self._seed_tenant()
         seed_event_accounts(self.call, self.environment["STOCKYARD_TOKEN_PLATFORM"])
+        if self._site is not None:
+            self._say(f"making the site {self._site}")
+            site = LocalSite(self.call, self._site, self.home / "site")
+            self._stack.callback(site.close)
+            site.start()
         self._publish()
         self._say(f"ready after {time.monotonic() - began:.1f} s")
 

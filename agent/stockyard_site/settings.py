@@ -11,7 +11,7 @@ from ..stockyard_agent.transport import checked
 from . import allowed
 
 CLIENT = "/var/run/stockyard-site"
-ALLOWED = "/etc/stockyard-site/allowed"
+ETC = "/etc/stockyard-site"
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -41,10 +41,10 @@ class Settings:
         named = {name: _path(environment, f"SITE_{name}") for name in ("AUTHORITY", "TOKEN", "CERTIFICATE", "KEY")}
         server = environment.get("SITE_SERVER")
         if not server:
-            server = _in_cluster(environment)
-            named["AUTHORITY"] = named["AUTHORITY"] or Path(ACCOUNT, "ca.crt")
+            server, account = _in_cluster(environment), Path(environment.get("STOCKYARD_ACCOUNT_DIR", ACCOUNT))
+            named["AUTHORITY"] = named["AUTHORITY"] or account / "ca.crt"
             if named["CERTIFICATE"] is None:
-                named["TOKEN"] = named["TOKEN"] or Path(ACCOUNT, "token")
+                named["TOKEN"] = named["TOKEN"] or account / "token"
         if (named["CERTIFICATE"] is None) != (named["KEY"] is None):
             raise ValueError("SITE_CERTIFICATE and SITE_KEY belong together")
         if (named["TOKEN"] is None) == (named["CERTIFICATE"] is None):
@@ -54,7 +54,7 @@ class Settings:
             environment["STOCKYARD_SITE_ID"],
             checked(environment["STOCKYARD_TOKEN_URL"]),
             Path(environment.get("STOCKYARD_CLIENT_DIR", CLIENT)),
-            Path(environment.get("SITE_ALLOWED", ALLOWED)),
+            Path(environment.get("SITE_ALLOWED_DIR", ETC), "allowed"),
             _origin(server),
             named["AUTHORITY"],
             named["TOKEN"],

@@ -106,6 +106,8 @@ def _mounted(store: KubeStore, namespace: str, spec: Mapping[str, Any]) -> dict[
         reference = volume["secret"] if secret else volume["configMap"]
         name = reference["secretName"] if secret else reference["name"]
         source = store.objects.get(Key("", "secrets" if secret else "configmaps", namespace, name))
+        if source is None and reference.get("optional"):
+            continue
         if source is None:
             return None
         texts = source.get("data") or {}

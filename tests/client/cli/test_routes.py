@@ -67,6 +67,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "GetClusterTree": ("cluster", "tree", "demo"),
     "GetDisruptionSwitch": ("disruption", "show"),
     "SetDisruptionSwitch": ("disruption", "pause", "--all"),
+    "ListSites": ("site", "list"),
+    "CreateSite": ("site", "create", "room"),
+    "DeleteSite": ("site", "delete", "room"),
+    "GetSite": ("site", "get", "room"),
+    "RenewSiteCredentials": ("site", "credentials", "room", "-d", "FILE"),
+    "GetSiteManifest": ("site", "manifest", "room"),
     "GetEventAccounts": ("event-account", "get"),
     "SetEventAccounts": ("event-account", "set", "111122223333"),
     "ListEvents": ("events",),
@@ -110,6 +116,7 @@ MACHINES = {
     "ReportSnapshot": "a member tells how a snapshot went",
     "ReportInterruption": "a machine tells that its cloud takes it back",
     "JoinMachine": "a machine asks how to join",
+    "ExchangeWithSite": "the connector of a site brings answers and is given requests",
     "ReportMember": "a member of a control plane has joined",
 }
 """Routes that only machines and agents call, with proofs that a person has not."""

@@ -21,7 +21,7 @@ from stockyard_client.cli.output.tables import Column, Sheet
 from stockyard_client.cli.visible import echo
 from stockyard_client.site_models import Site
 
-app = typer.Typer(no_args_is_help=True, help="Sites.", rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, help="Places that only a connector there reaches.", rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="SITE", help="Name or id.", autocompletion=site_names)]
 SITES: Sheet[Site] = Sheet(
     (

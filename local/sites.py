@@ -1,0 +1,107 @@
+"""A site of the local cloud: a Kubernetes stand-in that nothing but its own connector, a real process, reaches.
+
+The connector is a Deployment in the stand-in, installed by what ``stockyard site manifest`` prints, as its owner would.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from local.kubernetes.simulated import SimulatedCluster
+
+NAMESPACE = "stockyard-site"
+VERSION = "v1.35.4"
+LOOK_SECONDS = 0.2
+ALLOWED = """\
+# Machines are ConfigMaps of one namespace.
+GET /version
+GET /api
+GET /api/*
+GET /apis
+GET /apis/*/*
+POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews
+GET,POST /api/v1/namespaces/machines/configmaps?labelSelector,limit,continue,fieldManager,dryRun
+GET,PATCH,DELETE /api/v1/namespaces/machines/configmaps/*?fieldManager,force,dryRun
+GET,POST /api/v1/namespaces/machines/secrets?labelSelector,limit,continue,fieldManager,dryRun
+GET,PATCH,DELETE /api/v1/namespaces/machines/secrets/*?fieldManager,force,dryRun
+"""
+"""What the local cloud's site lets its connector carry out."""
+
+
+class LocalSite:
+    """``call`` speaks to the API as an administrator of the tenant; logs and files go below ``folder``."""
+
+    def __init__(self, call: Callable[..., Any], name: str, folder: Path, allowed: str = ALLOWED) -> None:
+        self._call, self._name, self._allowed = call, name, allowed
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.log = folder / "connector.log"
+        self.cluster = SimulatedCluster("127.0.0.1:0", VERSION, folder, self.log)
+        self._over = threading.Event()
+        self._worker = threading.Thread(target=self._work, daemon=True, name="site")
+
+    def start(self) -> None:
+        """Make the site, start its cluster, and install the connector there."""
+        site = self._call("POST", "/v1/sites", {"name": self._name, "description": "A site of the local cloud"})
+        credentials = self._call("POST", f"/v1/sites/{site['id']}/credentials")
+        manifest = self._call("GET", f"/v1/sites/{site['id']}/manifest")["text"]
+        self.cluster.start()
+        self.cluster.apply(_namespaces("machines"))
+        self.cluster.apply([json.loads(text) for text in manifest.split("\n---\n")])
+        self.cluster.apply([self._secret(credentials), self._allow_list(), *_roles()])
+        self._worker.start()
+
+    def close(self) -> None:
+        """End the connector and its cluster."""
+        self._over.set()
+        if self._worker.is_alive():
+            self._worker.join()
+        self.cluster.stop()
+
+    def kill(self) -> None:
+        """Kill the connector's process; a kubelet starts another one."""
+        for process in self.cluster.processes:
+            os.kill(process, signal.SIGKILL)
+
+    def _work(self) -> None:
+        while not self._over.wait(LOOK_SECONDS):
+            self.cluster.work()
+
+    def _secret(self, credentials: Mapping[str, str]) -> dict[str, Any]:
+        data = {name: base64.b64encode(credentials[name].encode()).decode() for name in ("client_id", "client_secret")}
+        metadata = {"name": NAMESPACE, "namespace": NAMESPACE}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+
+    def _allow_list(self) -> dict[str, Any]:
+        metadata = {"name": f"{NAMESPACE}-allowed", "namespace": NAMESPACE}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"allowed": self._allowed}}
+
+
+def _namespaces(*names: str) -> list[dict[str, Any]]:
+    return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
+
+
+def _roles() -> Sequence[dict[str, Any]]:
+    """The rights of the connector's account, as the host's owner gives them."""
+    metadata = {"name": NAMESPACE, "namespace": "machines"}
+    verbs = ["get", "list", "create", "patch", "delete"]
+    rule = {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": verbs}
+    group = "rbac.authorization.k8s.io"
+    subject = {"kind": "ServiceAccount", "name": NAMESPACE, "namespace": NAMESPACE}
+    reference = {"apiGroup": group, "kind": "Role", "name": NAMESPACE}
+    return [
+        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": reference,
+            "subjects": [subject],
+        },
+    ]
