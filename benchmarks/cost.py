@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.stockyard_agent.pod_reports import REFRESH_SECONDS
-from benchmarks import node_cost, rates
+from benchmarks import node_cost, rates, site_cost
 from stacks.functions import FUNCTIONS, SCHEDULES
 from stacks.names import Names
 from stacks.synth import synthesize
@@ -320,6 +320,7 @@ def _tables_of_nodes(template: Mapping[str, Any]) -> list[str]:
         "One node that comes and goes": node_cost.node_life(),
         "Metrics, where nodes come and go in each hour": node_cost.metrics_of_lives(),
         "One cluster with spot nodes, its agent": spot_cluster(),
+        "One site where nothing is done": site_cost.idle_site(),
         "One Secret with a kubeconfig, where it is asked for": kept_secret(),
         "One cluster with spot nodes on EKS, its agent": spot_cluster(tells=False),
         "Sweep of an account of a quiet tenant, 10 nodes, 1 cluster": node_cost.place(10, 1, quiet=True),
@@ -369,6 +370,8 @@ def main() -> int:
         **{f"fleet_{tenants}_usd_month": round(sum(fleet(template, tenants).values()), 4) for tenants in FLEET_TENANTS},
         "fleet_goal_usd_month": FLEET_GOAL,
         "cluster_usd_month": round(sum(cluster().values()), 4),
+        "idle_site_usd_month": round(sum(site_cost.idle_site().values()), 4),
+        "idle_site_goal_usd_month": site_cost.SITE_GOAL,
         "kept_secret_usd_month": round(sum(kept_secret().values()), 4),
         "cloudfront_usd_month": round(sum(cloudfront(edge).values()), 4),
         "cloudfront_cluster_usd_month": round(sum(cloudfront_of_cluster().values()), 4),
@@ -377,7 +380,12 @@ def main() -> int:
     }
     sys.stdout.write(json.dumps(figures) + "\n")
     fleets = [sum(fleet(template, tenants).values()) for tenants in FLEET_TENANTS]
-    return 0 if sum(paid.values()) <= GOAL and max(fleets) <= FLEET_GOAL else 1
+    is_within = (
+        sum(paid.values()) <= GOAL
+        and max(fleets) <= FLEET_GOAL
+        and sum(site_cost.idle_site().values()) <= site_cost.SITE_GOAL
+    )
+    return 0 if is_within else 1
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class Connector:
         if self._failures:
             self._log("well again")
         self._failures = 0
-        return min(max(interval, 0.0), LONGEST) * (0.95 + 0.05 * self._jitter())
+        return min(max(interval, 0.0), LONGEST) * (1.0 + 0.05 * self._jitter())
 
     def _round(self) -> float:
         self._answers = [entry for entry in self._answers if self._monotonic() - entry[0] < KEPT_SECONDS]

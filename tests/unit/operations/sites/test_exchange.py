@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
+from benchmarks import site_cost
 from stockyard.domain.records import Site, SiteAnswer, SiteRequest
-from stockyard.operations.sites.exchange import ConnectorMessage, Exchange
-from tests.harness.worlds.site_world import Killed, SiteWorld
+from stockyard.operations.sites.exchange import IDLE_INTERVAL, ConnectorMessage, Exchange
+from tests.harness.worlds.site_world import Killed, SiteWorld, no_turn
 
 NOTHING = ConnectorMessage("1", (), (), 10)
 DIED = ("before the round", "before the exchange", "after the exchange", "before the host", "after the host")
@@ -151,3 +153,21 @@ def test_stockyard_away_for_a_while_costs_a_back_off_and_no_answer(world: SiteWo
         world.pass_time(5.0)
     assert any("failure" in line for line in world.logs)
     assert world.logs[-1] == "well again"
+
+
+def test_an_idle_exchange_reads_what_the_costs_say_and_a_month_is_within_its_goal(world: SiteWorld):
+    world.exchange(message())
+    listed, store = [], world.services.store
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            listed.append(name)
+            return getattr(store, name)
+
+    counted = replace(world.services, store=Counting())
+    site = store.get(Site, world.site.id)
+    assert site is not None
+    exchange = Exchange(counted, world.secrets, site, no_turn, world.clock.advance)
+    assert exchange.answer(replace(NOTHING, allowed=site.allowed)) == ([], IDLE_INTERVAL)
+    assert len(listed) + 1 == site_cost.SITE_READS, listed  # the route reads the site itself
+    assert sum(site_cost.idle_site().values()) <= site_cost.SITE_GOAL == 0.10

@@ -66,17 +66,17 @@ class Exchange:
         self._note(message)
         for request_id, reply in message.answers:
             self._keep(request_id, reply)
-        batch = self._take(message.wants)
+        batch, age = self._take(message.wants)
         if batch or not message.wants:
             return batch, HELD_INTERVAL
-        if self._age() >= HELD_SECONDS:
-            return [], self._interval()
+        if age >= HELD_SECONDS:
+            return [], BUSY_INTERVAL if age < BUSY_SECONDS else IDLE_INTERVAL
         with self.turn(int(HOLD_SECONDS)) as allowed:
             end = self.services.clock.now() + timedelta(seconds=HOLD_SECONDS if allowed else 0)
             while not batch and self.services.clock.now() < end:
                 self.sleep(PACE)
-                batch = self._take(message.wants)
-        return batch, HELD_INTERVAL if batch else self._interval()
+                batch, _ = self._take(message.wants)
+        return batch, HELD_INTERVAL if batch else BUSY_INTERVAL
 
     def _note(self, message: ConnectorMessage) -> None:
         site = self.site
@@ -113,10 +113,13 @@ class Exchange:
             if conflict.index == 0:
                 self._keep(ulid, reply)  # it was given out again meanwhile, or answered
 
-    def _take(self, wants: int) -> list[GivenRequest]:
+    def _take(self, wants: int) -> tuple[list[GivenRequest], float]:
+        """Requests that are given out now, and the seconds since the site's last request."""
+        recent = list(recent_requests(self.services, self.site.id, BUSY_SECONDS))
+        age = self.services.seconds_since(recent[-1].created_at) if recent else float("inf")
         batch: list[GivenRequest] = []
         size = 0
-        for request in waiting_requests(self.services, self.site.id):
+        for request in waiting_requests(self.services, recent):
             if len(batch) >= min(wants, MOST_REQUESTS):
                 break
             if request.taken_at is not None and self.services.seconds_since(request.taken_at) < AGAIN_SECONDS:
@@ -129,7 +132,7 @@ class Exchange:
             if self._mark(request):
                 remaining = times.from_text(request.ends_at) - self.services.clock.now()
                 batch.append(GivenRequest(request.id.partition("/")[2], call, remaining.total_seconds()))
-        return batch
+        return batch, age
 
     def _mark(self, request: SiteRequest) -> bool:
         """Whether the request is this exchange's to give out."""
@@ -141,11 +144,3 @@ class Exchange:
         except Conflict:
             return False
         return True
-
-    def _age(self) -> float:
-        """Seconds since the site's last request."""
-        last = [request.created_at for request in recent_requests(self.services, self.site.id, BUSY_SECONDS)][-1:]
-        return self.services.seconds_since(last[0]) if last else float("inf")
-
-    def _interval(self) -> int:
-        return BUSY_INTERVAL if self._age() < BUSY_SECONDS else IDLE_INTERVAL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -146,7 +146,7 @@ def _remove(services: Services, site: Site, actor: str) -> Operation:
 def end_requests(services: Services, seals: Seals, site: Site) -> None:
     """Answer those that wait for the site, so that nobody waits in vain."""
     content = packed_reply(SiteReply(0, {}, b"", "the site was deleted"))
-    for request in waiting_requests(services, site.id):
+    for request in waiting_requests(services, recent_requests(services, site.id, READ_SECONDS)):
         sealed = seals.seal(answer_name(services.tenant, request.id), content)
         try:
             ended_request = replace(request, answered_at=services.now(), sealed=None, version=request.version + 1)
@@ -169,10 +169,9 @@ def recent_requests(services: Services, site_id: str, seconds: float) -> Iterato
         after = page.next_id
 
 
-def waiting_requests(services: Services, site_id: str) -> list[SiteRequest]:
-    """Requests of the site that a connector may still be given."""
+def waiting_requests(services: Services, recent: Iterable[SiteRequest]) -> list[SiteRequest]:
+    """Those of the requests that a connector may still be given."""
     now = services.now()
-    recent = recent_requests(services, site_id, READ_SECONDS)
     return [request for request in recent if request.answered_at is None and request.ends_at > now]
 
 

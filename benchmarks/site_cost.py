@@ -1,0 +1,27 @@
+"""Costs of a site in Stockyard's own account."""
+
+from __future__ import annotations
+
+from benchmarks import rates
+from stacks.functions import FUNCTIONS
+from stockyard.operations.sites.exchange import CONTACT_SECONDS, IDLE_INTERVAL
+
+SITE_SECONDS, SITE_READS, SITE_LOG_KB = 0.05, 2, 0.6
+"""Of one exchange with the connector of a site where nothing is done: the site and its last requests are read."""
+SITE_CONTACTS = rates.HOURS * 3600 / CONTACT_SECONDS
+"""A month's notes of when the connector spoke last, each a write of the record and of its place in an index."""
+SITE_GOAL = 0.10
+"""USD a month that a site may cost where nothing is done, at list prices."""
+
+
+def idle_site() -> dict[str, float]:
+    """USD a month of a site where nothing is done: its connector asks each minute."""
+    requests = rates.HOURS * 3600 / IDLE_INTERVAL
+    memory = next(spec.memory for spec in FUNCTIONS if spec.name == "sites") / 1024
+    duration = SITE_SECONDS * memory * rates.LAMBDA_ARM_GB_SECOND
+    return {
+        "gateway": requests * rates.HTTP_API_REQUEST,
+        "functions": requests * (rates.LAMBDA_REQUEST + duration),
+        "table": requests * SITE_READS * rates.DYNAMODB_READ + SITE_CONTACTS * 2 * rates.DYNAMODB_WRITE,
+        "logs": requests * SITE_LOG_KB / 1e6 * (rates.LOGS_GB + rates.LOGS_STORED_GB),
+    }
