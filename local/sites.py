@@ -19,27 +19,15 @@ from local.kubernetes.simulated import SimulatedCluster
 NAMESPACE = "stockyard-site"
 VERSION = "v1.35.4"
 LOOK_SECONDS = 0.2
-ALLOWED = """\
-# Machines are ConfigMaps of one namespace.
-GET /version
-GET /api
-GET /api/*
-GET /apis
-GET /apis/*/*
-POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews
-GET,POST /api/v1/namespaces/machines/configmaps?labelSelector,limit,continue,fieldManager,dryRun
-GET,PATCH,DELETE /api/v1/namespaces/machines/configmaps/*?fieldManager,force,dryRun
-GET,POST /api/v1/namespaces/machines/secrets?labelSelector,limit,continue,fieldManager,dryRun
-GET,PATCH,DELETE /api/v1/namespaces/machines/secrets/*?fieldManager,force,dryRun
-"""
+ALLOWED = Path(__file__).resolve().parents[1] / "examples" / "site-allowed"
 """What the local cloud's site lets its connector carry out."""
 
 
 class LocalSite:
     """``call`` speaks to the API as an administrator of the tenant; logs and files go below ``folder``."""
 
-    def __init__(self, call: Callable[..., Any], name: str, folder: Path, allowed: str = ALLOWED) -> None:
-        self._call, self._name, self._allowed = call, name, allowed
+    def __init__(self, call: Callable[..., Any], name: str, folder: Path) -> None:
+        self._call, self._name = call, name
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.log = folder / "connector.log"
         self.cluster = SimulatedCluster("127.0.0.1:0", VERSION, folder, self.log)
@@ -80,7 +68,12 @@ class LocalSite:
 
     def _allow_list(self) -> dict[str, Any]:
         metadata = {"name": f"{NAMESPACE}-allowed", "namespace": NAMESPACE}
-        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"allowed": self._allowed}}
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": metadata,
+            "data": {"allowed": ALLOWED.read_text(encoding="utf-8")},
+        }
 
 
 def _namespaces(*names: str) -> list[dict[str, Any]]:

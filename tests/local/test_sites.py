@@ -60,7 +60,7 @@ def client(cloud: LocalCloud, site: LocalSite, store: Any, keys: Any) -> httpx.C
     return httpx.Client(transport=SiteTransport(requests, "room"), base_url="https://host")
 
 
-def asked(client: httpx.Client, method: str, path: str, **more: Any) -> httpx.Response:
+def answer_of(client: httpx.Client, method: str, path: str, **more: Any) -> httpx.Response:
     """The answer; a workflow asks again when there is none in time."""
     for _ in range(4):
         try:
@@ -72,7 +72,7 @@ def asked(client: httpx.Client, method: str, path: str, **more: Any) -> httpx.Re
 
 def test_the_first_answer_comes_within_65_seconds_and_the_next_ones_within_2(client: httpx.Client):
     begin = time.monotonic()
-    assert asked(client, "GET", "/version").json()["gitVersion"].startswith("v1.")
+    assert answer_of(client, "GET", "/version").json()["gitVersion"].startswith("v1.")
     assert time.monotonic() - begin < 65
     for _ in range(5):
         begin = time.monotonic()
@@ -84,25 +84,25 @@ def test_an_object_is_applied_and_deleted_there_and_the_rest_is_refused_by_the_c
     client: httpx.Client, site: LocalSite
 ):
     document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "node-1"}, "data": {"state": "on"}}
-    applied = asked(client, "PATCH", f"{OBJECT}?fieldManager=stockyard&force=true", json=document, headers=APPLY)
+    applied = answer_of(client, "PATCH", f"{OBJECT}?fieldManager=stockyard&force=true", json=document, headers=APPLY)
     assert applied.status_code in (200, 201), applied.text
     before = len(site.cluster.api.calls)
     for method, path in (("GET", "/api/v1/nodes"), ("GET", f"{OBJECT}?watch=true"), ("PUT", OBJECT)):
-        refusal = asked(client, method, path)
+        refusal = answer_of(client, method, path)
         assert (refusal.status_code, "the site's connector refused" in refusal.text) == (403, True)
     assert len(site.cluster.api.calls) == before
-    assert asked(client, "DELETE", OBJECT).status_code == 200
-    assert asked(client, "GET", OBJECT).status_code == 404
+    assert answer_of(client, "DELETE", OBJECT).status_code == 200
+    assert answer_of(client, "GET", OBJECT).status_code == 404
 
 
 def test_a_connector_that_was_killed_comes_back_and_every_request_ends(client: httpx.Client, site: LocalSite):
     for _ in range(2):
         site.kill()
-        assert asked(client, "GET", "/version").status_code == 200
+        assert answer_of(client, "GET", "/version").status_code == 200
 
 
 def test_an_account_is_reached_through_it_and_holds_it(cloud: LocalCloud, client: httpx.Client):
-    asked(client, "GET", "/version")
+    answer_of(client, "GET", "/version")
     body = {"provider": "kubernetes", "name": "hosts", "attributes": {"via": "room", "namespaces": ["machines"]}}
     account = cloud.call("POST", "/v1/cloud-accounts", body)
     verified = cloud.call("POST", f"/v1/cloud-accounts/{account['id']}/verify")
@@ -115,7 +115,7 @@ def test_an_account_is_reached_through_it_and_holds_it(cloud: LocalCloud, client
 def test_no_credential_of_the_site_is_in_a_record_a_log_or_an_event(
     cloud: LocalCloud, site: LocalSite, store: Any, client: httpx.Client
 ):
-    asked(client, "GET", "/version")
+    answer_of(client, "GET", "/version")
     accounts = site.cluster.api._accounts
     tokens = [token for token, owner in accounts.items() if owner == ("stockyard-site", "stockyard-site")]
     pods = sorted(Path(site.log.parent).glob("pod-*/var/run/stockyard-site/client_secret"))

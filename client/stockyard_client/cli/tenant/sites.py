@@ -40,7 +40,7 @@ SITES: Sheet[Site] = Sheet(
 
 
 class ManifestForm(StrEnum):
-    """What runs the connector."""
+    """Programs that run the connector."""
 
     KUBERNETES = "kubernetes"
     SYSTEMD = "systemd"

@@ -170,7 +170,7 @@ def recent_requests(services: Services, site_id: str, seconds: float) -> Iterato
 
 
 def waiting_requests(services: Services, recent: Iterable[SiteRequest]) -> list[SiteRequest]:
-    """Those of the requests that a connector may still be given."""
+    """Requests that a connector may still be given."""
     now = services.now()
     return [request for request in recent if request.answered_at is None and request.ends_at > now]
 

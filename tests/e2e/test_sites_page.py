@@ -1,0 +1,49 @@
+"""Every command of docs/sites.md works as written, in order, on a local cloud with a site."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local.cloud import ROOT
+from local.testing.serving import Served, serving
+from tests.e2e.test_readme import commands, script
+
+SITE = "machine-room"
+SECONDS = 420
+LEFT_OUT = {
+    r"make serve.*": "starts the local cloud, as this test does with the same option",
+    r"kubectl .*": "the local cloud's site installs the same objects in its cluster: tests/local/test_sites.py",
+}
+"""Commands that are not run here -> why."""
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    yield from serving(tmp_path_factory.mktemp("site") / "home", "--site", SITE)
+
+
+@pytest.mark.timeout(900)
+def test_the_commands_of_the_page_work_in_order(cloud: Served, tmp_path: Path):
+    listed = commands("docs/sites.md")
+    assert f"make serve SITE={SITE}" in listed
+    run = [command for command in listed if not any(re.fullmatch(pattern, command) for pattern in LEFT_OUT)]
+    text = script(run).replace(".local/env", str(cloud.home / "env")).replace(".local/lab-room", str(tmp_path))
+    path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    python = os.pathsep.join(str(ROOT / part) for part in (".", "layers/common/python", "client"))
+    environment = {**os.environ, "HOME": str(tmp_path), "PATH": path, "PYTHONPATH": python}
+    done = subprocess.run(
+        ["bash", "-c", text], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "an account is reached through it" in done.stdout
+    assert "verified" in done.stdout
+    unit = tmp_path / "machine" / "etc" / "systemd" / "system" / "stockyard-site.service"
+    assert "agent.stockyard_site" in unit.read_text()
+    secret = (tmp_path / "client" / "client_secret").read_text()
+    assert secret not in done.stdout + done.stderr
