@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -88,3 +90,49 @@ def test_who_waits_for_a_deleted_site_is_told(world: World):
     assert answer is not None
     reply = unpacked_reply(world.secrets.unseal(f"acme/{waiting}/answer", answer.sealed))
     assert reply.failure == "the site was deleted"
+
+
+class Died(BaseException):
+    """The process ends here."""
+
+
+class Dying:
+    """A store that dies before, or after, a commit of that number."""
+
+    def __init__(self, store: Any, number: int, *, late: bool) -> None:
+        self._store, self._left, self._late = store, number, late
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def commit(self, *writes: Any) -> None:
+        self._left -= 1
+        if not self._left and not self._late:
+            raise Died
+        self._store.commit(*writes)
+        if not self._left:
+            raise Died
+
+
+def test_who_dies_at_any_write_of_a_creation_or_a_deletion_leaves_what_the_next_try_ends(world: World):
+    cells = 0
+    for late in (False, True):
+        for number in range(1, 6):
+            dying = replace(world.services, store=Dying(world.services.store, number, late=late))
+            site_id = world.services.new_id("sit")
+            site = None
+            for services in (dying, world.services):
+                with suppress(Died):
+                    site = create_site(services, name="room", description="", actor="user:ann", id=site_id)
+            assert site is not None
+            renew_credentials(world.services, site)
+            waiting = SiteWorld(world.services, world.secrets, world.clock, site, Host()).write()
+            for services in (dying, world.services):
+                present = world.services.store.get(Site, site_id)
+                with suppress(Died):
+                    _ = present and delete_site(services, world.secrets, present, "user:ann")
+            assert world.services.store.get(Site, site_id) is None
+            assert world.services.store.get(SiteAnswer, waiting) is not None
+            assert (world.identity.clients, view(world.services, "sites")["used"]) == ({}, 0)
+            cells += 2
+    assert cells == 20
