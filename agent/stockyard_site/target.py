@@ -13,7 +13,8 @@ MOST_BYTES = 3_000_000
 """The largest body of an answer that can be brought."""
 ANSWER_HEADERS = frozenset({"content-type", "etag", "last-modified", "retry-after", "warning"})
 _HEADERS = {"Accept-Encoding": "identity", "User-Agent": "stockyard-site"}
-REFUSED = 403
+REFUSED, REFUSAL = 403, "stockyard-site"
+"""Status and header of a refusal of the connector's own. No host's answer keeps that header."""
 
 
 class Target:
@@ -62,7 +63,8 @@ def _refusal(request_id: str, text: str) -> SiteAnswer:
         "message": message,
         "code": REFUSED,
     }
-    return SiteAnswer(request_id, REFUSED, {"content-type": "application/json"}, json.dumps(document).encode())
+    headers = {"content-type": "application/json", REFUSAL: "refused"}
+    return SiteAnswer(request_id, REFUSED, headers, json.dumps(document).encode())
 
 
 def _failure(request_id: str, text: str) -> SiteAnswer:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -88,8 +89,9 @@ class SiteWorld:
     """Whether Stockyard cannot be reached."""
 
     @classmethod
-    def make(cls) -> SiteWorld:
-        registry, clock, secrets = MemoryRegistry(), FixedClock(), MemorySecrets()
+    def make(cls, clock: FixedClock | None = None) -> SiteWorld:
+        """A new world; with a system's clock in real time, for a connector in a process of its own."""
+        registry, clock, secrets = MemoryRegistry(), clock or FixedClock(), MemorySecrets()
         services = memory_services(registry, clock, secrets=secrets)
         site = create_site(services, name="room", description="", actor="user:ann", id=services.new_id("sit"))
         return cls(services, secrets, clock, site, Host())
@@ -169,7 +171,7 @@ class SiteWorld:
             (each.id, SiteReply(each.status, dict(each.headers), base64.b64decode(each.body), each.failure))
             for each in body.answers
         ]
-        exchange = Exchange(self.services, self.secrets, site, no_turn, self.clock.advance)
+        exchange = Exchange(self.services, self.secrets, site, no_turn, time.sleep)
         batch, seconds = exchange.answer(ConnectorMessage(body.version, tuple(body.allowed), answers, body.wants))
         requests = [
             {**asdict(each.call), "body": base64.b64encode(each.call.body).decode(), "id": each.id, "seconds": 1.0}

@@ -162,7 +162,10 @@ def test_the_credential_is_added_here_and_a_refusal_says_whose_it_is():
     assert (answer.status, answer.headers, answer.body) == (200, {"content-type": "text/plain"}, b"ok")
     refusal = target_of(host).carry_out(request("POST"))
     assert (refusal.status, b"the site's connector refused: the allow-list has no POST" in refusal.body) == (403, True)
+    assert refusal.headers["stockyard-site"] == "refused"
     assert len(host.arrivals) == 1
+    forging = Host(HttpResponse(200, {"stockyard-site": "refused"}, b""))
+    assert target_of(forging).carry_out(request()).headers == {}
 
 
 def test_redirects_are_not_followed_and_a_host_that_is_away_is_a_failure():

@@ -14,7 +14,7 @@ from stockyard.domain.records import Name, SiteAnswer, SiteRequest
 from stockyard.domain.site_content import SiteReply, packed_reply, unpacked_call
 from stockyard.domain.site_records import READ_SECONDS, WRITE_SECONDS
 from stockyard.domain.values import times
-from stockyard.errors import VendorRefused
+from stockyard.errors import PermissionDenied, VendorRefused
 from stockyard.ports import Create
 from stockyard.providers.sites import SiteTransport
 from tests.harness.worlds.memory import FixedClock, MemorySecrets
@@ -92,3 +92,11 @@ def test_an_answer_opens_for_its_own_request_alone(yard: Yard):
     yard.act = answer
     with pytest.raises(VendorRefused):
         yard.client.get("https://anywhere/x")
+
+
+def test_a_refusal_of_the_connector_comes_with_its_own_text(yard: Yard):
+    body = b'{"message": "the site\'s connector refused: the allow-list has no GET /x"}'
+    for text, message in ((body, "the allow-list has no GET /x"), (b"?", "its connector refused the request")):
+        yard.act = lambda text=text: yard.answer(SiteReply(403, {"stockyard-site": "refused"}, text))
+        with pytest.raises(PermissionDenied, match=message):
+            yard.client.get("https://anywhere/x")

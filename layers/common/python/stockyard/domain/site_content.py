@@ -17,7 +17,9 @@ MOST_UNPACKED = 3_000_000
 """The most that a body may have: requests go out, and answers come in, with others through one answer of the API."""
 HEADERS = frozenset({"accept", "content-type", "if-match", "if-none-match"})
 """Headers of a request that go with it: the connector adds the credential, and nobody acts as another person."""
-ANSWER_HEADERS = frozenset({"content-type", "etag", "last-modified", "retry-after", "warning"})
+REFUSAL = "stockyard-site"
+"""Header of an answer that is the connector's own refusal: it has carried nothing out."""
+ANSWER_HEADERS = frozenset({"content-type", "etag", "last-modified", "retry-after", "warning", REFUSAL})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 
-from stockyard.errors import VendorNotFound
+from stockyard.domain.site_content import REFUSAL
+from stockyard.errors import PermissionDenied, VendorNotFound
 from stockyard.ports.sites import SiteCall, SiteRequests
+
+HINT = "The site's owner adds a line to the allow-list of its connector."
 
 
 class SiteTransport(httpx.BaseTransport):
     """Sends to the site of this name, whatever host a URL names: the connector knows the one that it speaks to.
 
     ``ConnectTimeout`` when no answer comes in time, ``ConnectError`` when the connector cannot reach its host or there
-    is no such site. What the site's allow-list does not have is answered 403, with a text that says so.
+    is no such site. ``PermissionDenied`` for what the site's allow-list does not have, with the connector's own text.
     """
 
     def __init__(self, requests: SiteRequests, site: str) -> None:
@@ -29,4 +34,15 @@ class SiteTransport(httpx.BaseTransport):
             raise httpx.ConnectTimeout(f"site {self._site} has not answered in time", request=request)
         if reply.failure is not None:
             raise httpx.ConnectError(f"site {self._site}: {reply.failure}", request=request)
+        if REFUSAL in reply.headers:
+            message = _message(reply.body)
+            raise PermissionDenied(f"site {self._site}: {message}", code=str(reply.status), hint=HINT)
         return httpx.Response(reply.status, headers=dict(reply.headers), content=reply.body, request=request)
+
+
+def _message(body: bytes) -> str:
+    """The text of a refusal, which the connector has written."""
+    try:
+        return str(json.loads(body)["message"])[:1000]
+    except (ValueError, KeyError, TypeError):
+        return "its connector refused the request"

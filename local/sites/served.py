@@ -19,7 +19,7 @@ from local.kubernetes.simulated import SimulatedCluster
 NAMESPACE = "stockyard-site"
 VERSION = "v1.35.4"
 LOOK_SECONDS = 0.2
-ALLOWED = Path(__file__).resolve().parents[1] / "examples" / "site-allowed"
+ALLOWED = Path(__file__).resolve().parents[2] / "examples" / "site-allowed"
 """What the local cloud's site lets its connector carry out."""
 
 
