@@ -301,6 +301,7 @@ class LocalCloud:
             **({"STOCKYARD_KUBERNETES_VERSION": minors()[0]} if self._kubernetes else {}),
             "STOCKYARD_VDEPLOYER_URL_TEMPLATE": self.vdeployer.url_template,
             **self.cudo.of_functions,
+            "STOCKYARD_OFFERS_TRIALS": "true",
             **{f"STOCKYARD_{name}_SECONDS": str(math.ceil(n * self._scale)) for name, n in SCALED.items()},
         }
         for name, function in deployment.functions.items():

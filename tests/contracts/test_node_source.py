@@ -35,7 +35,7 @@ class World:
         services = SimpleNamespace(store=self.store, clock=self.clock, now=lambda: to_text(self.clock.now()))
         self.services = cast(Services, services)
         self.account = self.case.account
-        self.provider = NodeProvider(PROVIDER, "yard", name, self.case.spec, MOMENT, MOMENT)
+        self.provider = NodeProvider(PROVIDER, "yard", name.partition(" ")[0], self.case.spec, MOMENT, MOMENT)
         self.cluster = cluster_of(self.account.provider, int(self.account.id), self.case.driver)
         self.environment = NodeEnvironment(ENVIRONMENT, CLUSTER, PROVIDER, "yard", MOMENT, MOMENT)
         self.claim = NodeClaim(

@@ -81,6 +81,7 @@ def test_function_environment_equals_settings_fields(assembly: Any, name: str) -
     expected = {f"STOCKYARD_{field.name.upper()}" for field in fields(Settings)}
     elsewhere = {
         "STOCKYARD_ORIGIN_KEY_HASHES": "a stage with CloudFront",
+        "STOCKYARD_OFFERS_TRIALS": "the local cloud",
         "STOCKYARD_STAND_IN_HOSTS": "the local cloud",
         "STOCKYARD_VAULT_URL": "the local cloud",
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -104,11 +104,18 @@ class KubernetesHost:
 
     def without(self, verb: str, resource: str, namespace: str = NAMESPACE) -> None:
         """Take one verb from the service account, as the host's owner may."""
+        self._change_role(resource, namespace, lambda verbs: [each for each in verbs if each != verb])
+
+    def grant(self, verb: str, resource: str, namespace: str = NAMESPACE) -> None:
+        """Give one verb back."""
+        self._change_role(resource, namespace, lambda verbs: [*verbs, verb])
+
+    def _change_role(self, resource: str, namespace: str, change: Callable[[list[str]], list[str]]) -> None:
         key = Key("rbac.authorization.k8s.io", "roles", namespace, host_template.NAME)
         role = json.loads(json.dumps(self.api.store.get(key)))
         for rule in role["rules"]:
             if resource in rule["resources"]:
-                rule["verbs"] = [each for each in rule["verbs"] if each != verb]
+                rule["verbs"] = change(rule["verbs"])
         self.api.store.replace(key, role)
 
     def objects(self, resource: str) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -22,14 +22,17 @@ from stockyard.ports.nodes import NodeSource, TakesFromGroups
 from stockyard.providers import registry
 from stockyard.providers.clouds.aws.cloud import AwsCloud
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
+from stockyard.providers.clouds.kubernetes.cloud import KubernetesHosts
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
 from stockyard.providers.descriptors import SourceTools
+from stockyard.providers.nodes.config_maps.provider import ConfigMapNodes
 from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
 from stockyard.providers.nodes.cudo.provider import CudoNodes
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.providers.nodes.eks.provider import EksNodes, EksNodesConfig
 from tests.harness.worlds.cudo_yard import DALLAS, CudoYard
 from tests.harness.worlds.direct_aws import direct_aws
+from tests.harness.worlds.kubernetes_host import NAMESPACE, NUMBER, SITE, KubernetesHost
 from tests.harness.worlds.memory import FixedClock, MemorySecrets
 from tests.harness.worlds.node_groups import FullTypes, NodeGroups, scarce_groups
 from tests.harness.worlds.stage import Stage
@@ -53,7 +56,7 @@ class Case:
     full: set[str] = field(default_factory=set)
     """Types of which there is none."""
     cluster_driver: Ec2ClusterDriver | None = None
-    cloud: AwsCloud | CudoCloud | None = None
+    cloud: AwsCloud | CudoCloud | KubernetesHosts | None = None
     clock: FixedClock = field(default_factory=FixedClock)
     types: tuple[str, str] = (FIRST, SECOND)
     """Two types that the source offers, the cheaper one first."""
@@ -149,6 +152,24 @@ def cudo(store: MemoryStore, stack: ExitStack) -> Case:
     )
 
 
+def config_map(store: MemoryStore, stack: ExitStack, *, via: str | None = None) -> Case:
+    """A Kubernetes host with the rights of its template alone; ``via``: it is reached through that site."""
+    full: set[str] = set()
+    host = KubernetesHost()
+    if via is not None:
+        host.account = replace(host.account, attributes={"via": via, "namespaces": [NAMESPACE]}, secrets=())
+    source = ConfigMapNodes(host.access(), lambda _tenant: store, offered=True)
+    source.refuses = lambda _provider, name, _zone: name in full
+    types = [{"name": name, "resources": {"cpu": 2, "memory": "8Gi"}} for name in (FIRST, SECOND)]
+    block = {"clusterRef": {"cluster": NUMBER, "namespace": NAMESPACE}, "launchSeconds": 5, "nodeTypes": types}
+
+    def machines() -> list[str]:
+        return [document["metadata"]["name"] for document in host.objects("configmaps").values()]
+
+    spec = {"configMap": block}
+    return Case(source, spec, "global", machines, full, cloud=host.cloud(), clock=host.clock, account=host.account)
+
+
 def eks(store: MemoryStore, stack: ExitStack) -> Case:
     """A cluster on EKS with one node group."""
     full: set[str] = set()
@@ -176,10 +197,13 @@ def cluster_of(cloud: str, account: int, driver: str = "") -> Cluster:
 
 
 WITH_NEEDS: dict[str, Callable[[MemoryStore, ExitStack], Case]] = {
+    "configMap": config_map,
     "cudo": cudo,
     "ec2": ec2,
     "eks": eks,
     "simulated": simulated,
 }
-SOURCES = {kind: WITH_NEEDS.get(kind, partial(described, kind)) for kind in registry.node_sources()}
+OTHER_WAYS = {"configMap through a site": partial(config_map, via=SITE)}
+"""Sources that stand in ``SOURCES`` already, by another way to what they work in."""
+SOURCES = {kind: WITH_NEEDS.get(kind, partial(described, kind)) for kind in registry.node_sources()} | OTHER_WAYS
 """Every source in the registry; those that need a cloud to be tried are made by a function of their own."""

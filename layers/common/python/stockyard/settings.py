@@ -133,6 +133,8 @@ class Settings(Choices):
     stand_in_hosts: str = ""
     """Hosts with ports, with commas between them, that accounts may name though they lead to the calling machine: the
     local cloud's stand-ins. No stage sets it."""
+    offers_trials: bool = False
+    """Whether kinds of node providers are offered that only try something out: the local cloud's. No stage sets it."""
     worker_seconds: int = 120
     """How long one run of a phase may last; the phases function's time-out ends it then."""
 

@@ -31,6 +31,7 @@ PROVIDERS = (
     "nodes.ec2",
     "nodes.cudo",
     "nodes.eks",
+    "nodes.config_maps",
     "nodes.simulated",
 )
 
