@@ -22,9 +22,8 @@ MEMBERS = {
 """Resource -> the members that its schema has beside ``apiVersion``, ``kind`` and ``metadata``."""
 _TEXTS = frozenset({"configmaps", "secrets"})
 """Resources whose data are texts."""
-_FULFILLED = "Operation cannot be fulfilled on"
 _NEVER_OWNED = frozenset(
-    {("apiVersion",), ("kind",), *(("metadata", name) for name in ("name", "namespace", "resourceVersion"))}
+    {("apiVersion",), ("kind",), *(("metadata", name) for name in ("name", "namespace", "resourceVersion", "uid"))}
 )
 
 
@@ -68,10 +67,12 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
         text = f"failed to create typed patch object ({key.namespace}/{key.name}; {kind}): {fault}"
         raise StatusError(500, text, reason="")
     sent = dict(leaves(manifest))
-    version = manifest.get("metadata", {}).get("resourceVersion")
+    expected = {name: manifest.get("metadata", {}).get(name) for name in ("resourceVersion", "uid")}
     if key not in store.objects:
-        if version:
-            raise StatusError(409, f"{_FULFILLED} {key}: the object does not exist", key=key)
+        if uid := expected.pop("uid"):
+            text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise StatusError(409, f"Operation cannot be fulfilled on {key}: {text}", key=key)
+        expected = {}  # the version of what is not there is not looked at
         store.create(key, {**manifest, "metadata": {**manifest.get("metadata", {}), "managedFields": []}})
     current = store.get(key)
     owners = _owners(current)
@@ -82,8 +83,7 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
     if conflicts and not force:
         raise _conflict(key, {path: other_owners[path] for path in conflicts})
     changed = copied(current)
-    if version:
-        changed["metadata"]["resourceVersion"] = version
+    changed["metadata"] |= {name: value for name, value in expected.items() if value}
     for path in owners.get(manager, set()) - sent.keys() - other_owners.keys():
         _drop(changed, path)
     for path, value in sent.items():

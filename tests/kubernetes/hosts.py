@@ -33,6 +33,7 @@ class RealHost(KubernetesHost):
 
     def __init__(self, plane: ControlPlane, clock: FixedClock | None = None) -> None:
         self.plane, self.clock = plane, clock or FixedClock()
+        self._accesses: list[Access] = []
         self._admin = Client.of_kubeconfig(plane.kubeconfig)
         fields = check(plane.kubeconfig.read_text())
         self.authority = fields["certificate-authority-data"]
@@ -48,6 +49,8 @@ class RealHost(KubernetesHost):
     def close(self) -> None:
         """Leave nothing to the next test."""
         self.clear()
+        for access in self._accesses:
+            access.close()
         self._wire.close()
 
     def clear(self) -> None:
@@ -70,7 +73,9 @@ class RealHost(KubernetesHost):
         return Guard(stand_ins=frozenset({urlsplit(self.plane.url).netloc}))
 
     def access(self, transport: httpx.BaseTransport | None = None) -> Access:
-        return Access(lambda: self.secrets, self.guard(), self.site_transport, transport)
+        access = Access(lambda: self.secrets, self.guard(), self.site_transport, transport)
+        self._accesses.append(access)
+        return access
 
     def cloud(self) -> KubernetesHosts:
         return KubernetesHosts(self.access())

@@ -45,9 +45,12 @@ def test_what_was_compared_is_changed_by_the_first_alone(client: KubernetesApi) 
         client.apply(config(owner="b"), manager="other", force=False)
     assert client.get("v1", "ConfigMap", "compared", "web") == first
     client.delete("v1", "ConfigMap", "compared", "web")
-    with pytest.raises(ObjectChanged):
-        client.apply(config(x="1"), resource_version=first["metadata"]["resourceVersion"])
+    meta = first["metadata"]
+    with pytest.raises(ObjectChanged, match="uid mismatch"):
+        client.apply(config(x="1"), resource_version=meta["resourceVersion"], uid=meta["uid"])
     assert client.get("v1", "ConfigMap", "compared", "web") is None
+    again = client.apply(config(x="1"), resource_version=meta["resourceVersion"])
+    assert again["metadata"]["uid"] != meta["uid"], "a version alone does not keep what is gone away"
 
 
 def test_of_many_who_compare_the_same_version_one_wins(client: KubernetesApi) -> None:

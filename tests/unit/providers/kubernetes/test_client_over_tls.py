@@ -81,9 +81,12 @@ def test_what_was_compared_is_changed_by_the_first_alone(cluster: Cluster):
         cluster.client.apply({**CONFIG, "data": {"owner": "b"}}, manager="other", force=False)
     assert cluster.client.get("v1", "ConfigMap", "a", "web") == first
     cluster.client.delete("v1", "ConfigMap", "a", "web")
-    with pytest.raises(ObjectChanged):
-        cluster.client.apply(wish, resource_version=first["metadata"]["resourceVersion"])
+    meta = first["metadata"]
+    with pytest.raises(ObjectChanged, match="uid mismatch"):
+        cluster.client.apply(wish, resource_version=meta["resourceVersion"], uid=meta["uid"])
     assert cluster.client.get("v1", "ConfigMap", "a", "web") is None
+    again = cluster.client.apply(wish, resource_version=meta["resourceVersion"])
+    assert again["metadata"]["uid"] != meta["uid"], "a version alone does not keep what is gone away"
 
 
 def test_of_many_who_compare_the_same_version_one_wins(cluster: Cluster):

@@ -121,19 +121,22 @@ class KubernetesApi:
         manager: str = MANAGER,
         dry_run: bool = False,
         resource_version: str | None = None,
+        uid: str | None = None,
         force: bool = True,
     ) -> Object:
         """Make the object, or give the one that is there the fields of ``document``; fields that an earlier document of
         the ``manager`` had and this one lacks are removed. The object as it then is; with ``dry_run`` as it would be.
 
         With ``force`` also those that somebody else has set; without it ``ObjectChanged`` where that would change one.
-        With ``resource_version`` only the object of that version: ``ObjectChanged`` where it is another, or gone.
+        With ``resource_version`` only the object of that version: ``ObjectChanged`` where it is another. The server
+        makes one that is gone anew all the same, unless ``uid`` says which one is meant: whoever compares gives both.
         An earlier call of ours whose answer was lost is such a change, too: whoever compares reads what is there.
         ``VendorNotFound`` where the cluster does not serve the kind, or has not the namespace.
         """
         meta = document["metadata"]
-        if resource_version is not None:
-            document = {**document, "metadata": {**meta, "resourceVersion": resource_version}}
+        expected = {"resourceVersion": resource_version, "uid": uid}
+        expected = {key: value for key, value in expected.items() if value is not None}
+        document = {**document, "metadata": {**meta, **expected}}
         kind, name = str(document["kind"]), str(meta["name"])
         resource = self._resource(str(document["apiVersion"]), kind)
         namespace = _namespace(resource, str(meta.get("namespace") or ""))
@@ -143,7 +146,7 @@ class KubernetesApi:
         try:
             return self._call(subject, "PATCH", resource.path(namespace, name), query, document)
         except VendorConflict as error:
-            if error.code != CONFLICT or (force and resource_version is None):
+            if error.code != CONFLICT or (force and not expected):
                 raise
             raise ObjectChanged(error.detail, code=error.code, hint="Read it again, and decide anew.") from None
 

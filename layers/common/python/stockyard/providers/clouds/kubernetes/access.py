@@ -81,6 +81,11 @@ class Access:
             self._clients.popitem(last=False)[1].close()
         return client
 
+    def close(self) -> None:
+        """Close the connections of all clients. A later call opens others."""
+        while self._clients:
+            self._clients.popitem()[1].close()
+
     def _client(self, credentials: Credentials) -> KubernetesApi:
         if credentials.site is not None:
             way = self._site_transport(*credentials.site)

@@ -40,7 +40,8 @@ class MachineObjects:
     def change(self, there: Mapping[str, Any], data: Mapping[str, str]) -> None:
         """Change the machine that was read. Raises ``ObjectChanged`` where it is another one by now."""
         document = self._document("ConfigMap", self.name, {**there["data"], **data})
-        self.api.apply(document, resource_version=there["metadata"]["resourceVersion"])
+        meta = there["metadata"]
+        self.api.apply(document, resource_version=meta["resourceVersion"], uid=meta["uid"])
 
     def remove(self) -> bool:
         """Begin to remove both; True when they are gone."""
