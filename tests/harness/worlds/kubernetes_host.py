@@ -18,12 +18,15 @@ from local.authority import Authority
 from local.kubernetes.api import ConnectionReset, KubeApi
 from local.kubernetes.store import Key
 from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.domain.site_content import packed_call, packed_reply, unpacked_call, unpacked_reply
 from stockyard.domain.values.ids import account_secret
+from stockyard.ports.sites import WAIT_SECONDS, SiteCall, SiteReply
 from stockyard.providers.addresses import Guard
 from stockyard.providers.clouds.kubernetes import host_template
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.cloud import KubernetesHosts
 from stockyard.providers.clouds.kubernetes.features import BASE
+from stockyard.providers.sites import SiteTransport
 from tests.harness.worlds.memory import FixedClock, MemorySecrets
 
 TENANT, NUMBER, NAMESPACE, SITE = "acme", "3", "machines", "basement"
@@ -62,16 +65,21 @@ class KubernetesHost:
         """Transport that reaches the API in this process."""
         return httpx.MockTransport(self.answer)
 
-    def site_transport(self, tenant: str, site: str) -> httpx.MockTransport:
+    def site_transport(self, tenant: str, site: str) -> SiteTransport:
         """Way to the host through the only site that there is, whose connector adds the token."""
+        assert (tenant, site) == (TENANT, SITE)
+        return SiteTransport(self, site)
 
-        def answer(request: httpx.Request) -> httpx.Response:
-            assert "authorization" not in request.headers
-            assert (tenant, site) == (TENANT, SITE)
-            request.headers["authorization"] = f"Bearer {self.token}"
-            return self.answer(request)
-
-        return httpx.MockTransport(answer)
+    def ask(self, site: str, call: SiteCall, seconds: float = WAIT_SECONDS) -> SiteReply | None:
+        """See ``ports.sites.SiteRequests.ask``: the connector gets what a record holds, and so do we."""
+        call = unpacked_call(call.method, call.path, packed_call(call))
+        assert "authorization" not in call.headers
+        headers = {**call.headers, "authorization": f"Bearer {self.token}"}
+        try:
+            answer = self.answer(httpx.Request(call.method, f"{SERVER}{call.path}", headers=headers, content=call.body))
+        except httpx.TransportError as error:
+            return SiteReply(0, {}, b"", f"the host does not answer: {error}")
+        return unpacked_reply(packed_reply(SiteReply(answer.status_code, dict(answer.headers), answer.read())))
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         """Answer of the API to one request."""
