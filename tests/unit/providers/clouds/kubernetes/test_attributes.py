@@ -16,6 +16,7 @@ from tests.unit.providers.kubernetes.test_client import certificate
 
 TOKEN = "token-of-the-service-account"
 GOOD = {"server": SERVER, "certificate_authority": authority_b64(), "namespaces": ["machines"], "token": TOKEN}
+HALF = base64.b64encode(b"-----BEGIN EC PRIVATE KEY-----\nQQ==\n").decode()
 NO_PEM = base64.b64encode(b"no certificate").decode()
 
 
@@ -67,6 +68,7 @@ def test_each_way_in_alone() -> None:
         ({"token": "short"}, {"/token"}),
         ({"token": "with a space in it"}, {"/token"}),
         ({"token": None, "client_certificate": NO_PEM, "client_key": NO_PEM}, {"/client_certificate", "/client_key"}),
+        ({"token": None, "client_certificate": certificate().certificate_b64, "client_key": HALF}, {"/client_key"}),
         ({"namespaces": []}, {"/namespaces"}),
         ({"namespaces": ["a", "a"]}, {"/namespaces/1"}),
         ({"namespaces": ["No"]}, {"/namespaces/0"}),

@@ -43,7 +43,8 @@ def _is_pem(text: str, ends: str) -> bool:
         pem = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         return False
-    return pem.lstrip().startswith(b"-----BEGIN ") and f"{ends}-----".encode() in pem
+    is_whole = pem.lstrip().startswith(b"-----BEGIN ") and b"-----END " in pem
+    return is_whole and pem.rstrip().endswith(f"{ends}-----".encode())
 
 
 def _certificate(text: str) -> str:
