@@ -33,6 +33,7 @@ class RealHost(KubernetesHost):
 
     def __init__(self, plane: ControlPlane, clock: FixedClock | None = None) -> None:
         self.plane, self.clock = plane, clock or FixedClock()
+        self.allowed_lines: set[str] = set()
         self._accesses: list[Access] = []
         self._admin = Client.of_kubeconfig(plane.kubeconfig)
         fields = check(plane.kubeconfig.read_text())

@@ -17,9 +17,10 @@ import pytest
 import stamina
 
 from stockyard.ports import Outcome
+from stockyard.providers.clouds.kubernetes import host_template
 from stockyard.providers.clouds.kubernetes.features import BASE, rights_of
 from stockyard.providers.nodes.config_maps.provider import ConfigMapNodes
-from tests.harness.worlds.kubernetes_host import SITE, TENANT
+from tests.harness.worlds.kubernetes_host import NAMESPACE, SITE, TENANT
 from tests.workflows.config_map_life import ConfigMapLife
 from tests.workflows.cudo_life import CudoLife, faults_of
 from tests.workflows.faulty_cloud import FaultInjection, Site
@@ -132,6 +133,19 @@ def test_a_claim_that_is_switched_does_what_it_is_told_on_both_ways() -> None:
         assert life.run() == "Available"
         assert life.wrong() == []
         assert life.powered == ["Off stopped", "On running", "Reboot running"]
+
+
+def test_a_site_needs_every_line_of_its_allow_list_and_no_other() -> None:
+    life = ConfigMapLife(via=SITE)
+    cloud = life.nodes.services.clouds["kubernetes"]
+    assert cloud.verify(life.host.account, TENANT).works
+    life.run()
+    cloud.tagged(life.host.account, "inst", TENANT, ())
+    assert life.wrong() == []
+    lines = host_template.allow_list([NAMESPACE], [BASE])
+    assert life.host.allowed_lines == set(lines)
+    document = cloud.template(life.host.account, "inst")["items"][-1]
+    assert document["data"]["allowed"].splitlines() == lines
 
 
 def test_the_judge_sees_an_object_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,8 @@ class KubernetesHost:
 
     def __init__(self, namespaces: Sequence[str] = (NAMESPACE,), clock: FixedClock | None = None) -> None:
         self.clock = clock or FixedClock()
+        self.allowed_lines: set[str] = set()
+        """Lines of the connector's allow-list by which requests went through a site."""
         self.api = KubeApi(now=self.clock.now)
         self.api.install(list(host_template.documents(list(namespaces), [BASE])))
         self.token = self.api.issue(namespaces[0], host_template.NAME)
@@ -73,6 +75,8 @@ class KubernetesHost:
     def ask(self, site: str, call: SiteCall, seconds: float = WAIT_SECONDS) -> SiteReply | None:
         """See ``ports.sites.SiteRequests.ask``: the connector gets what a record holds, and so do we."""
         call = unpacked_call(call.method, call.path, packed_call(call))
+        if not self._is_allowed(call):
+            return SiteReply(403, {}, b"{}", None)
         assert "authorization" not in call.headers
         headers = {**call.headers, "authorization": f"Bearer {self.token}"}
         try:
@@ -80,6 +84,20 @@ class KubernetesHost:
         except httpx.TransportError as error:
             return SiteReply(0, {}, b"", f"the host does not answer: {error}")
         return unpacked_reply(packed_reply(SiteReply(answer.status_code, dict(answer.headers), answer.read())))
+
+    def _is_allowed(self, call: SiteCall) -> bool:
+        """Whether a line of the allow-list has the request, as a connector judges it; the line is noted."""
+        path, _, query = call.path.partition("?")
+        keys = {part.partition("=")[0] for part in query.split("&") if part}
+        for line in host_template.allow_list(self.account.attributes["namespaces"], [BASE]):
+            methods, _, target = line.partition(" ")
+            own, _, own_keys = target.partition("?")
+            parts = zip(own.split("/"), path.split("/"), strict=False)
+            fits = own.count("/") == path.count("/") and all(a in ("*", b) for a, b in parts)
+            if fits and call.method in methods.split(",") and keys <= set(own_keys.split(",")):
+                self.allowed_lines.add(line)
+                return True
+        return False
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         """Answer of the API to one request."""

@@ -90,8 +90,12 @@ class KubernetesHosts:
         return ()
 
     def template(self, account: CloudAccount, installation: str) -> dict[str, Any]:  # noqa: ARG002 - the port names it
-        """See ``ports.Cloud.template``: a list of objects that the host's owner applies."""
-        items = list(host_template.documents(_namespaces(account), _features(account)))
+        """See ``ports.Cloud.template``: a list of objects that the host's owner applies; through a site with the
+        allow-list of its connector."""
+        wishes = _namespaces(account), _features(account)
+        items = list(host_template.documents(*wishes))
+        if account.attributes.get("via"):
+            items.append(host_template.site_document(*wishes))
         return {"apiVersion": "v1", "kind": "List", "items": items}
 
     def tagged(

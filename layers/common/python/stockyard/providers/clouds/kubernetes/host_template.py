@@ -9,6 +9,8 @@ from stockyard.providers.clouds.kubernetes.features import FEATURES, kinds_of
 
 NAME = "stockyard"
 """Name of the service account, its roles and its quotas."""
+ALLOW_LIST = "stockyard-allowed"
+"""Name of the object with the allow-list of a site's connector."""
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -31,6 +33,35 @@ def documents(namespaces: Sequence[str], features: Sequence[str]) -> Iterator[di
         }
         hard = {key: value for name in features for key, value in FEATURES[name].quota.items()}
         yield {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": hard}}
+
+
+def allow_list(namespaces: Sequence[str], features: Sequence[str]) -> list[str]:
+    """Lines of the allow-list of a site's connector, for a host that is reached through it: what the Role grants, what
+    the server serves, and the question which rights there are. A line is methods, and a path with its query's keys."""
+    kinds = kinds_of(features)
+    versions = dict.fromkeys(kind.api_version for kind in kinds)
+    lines = [f"GET {_root(version)}" for version in versions]
+    lines.append("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+    for namespace in namespaces:
+        for kind in kinds:
+            objects = f"{_root(kind.api_version)}/namespaces/{namespace}/{kind.resource}"
+            lines += [
+                f"GET {objects}?limit,labelSelector,continue",
+                f"GET,DELETE {objects}/*",
+                f"PATCH {objects}/*?fieldManager,force,dryRun",
+            ]
+    return lines
+
+
+def site_document(namespaces: Sequence[str], features: Sequence[str]) -> dict[str, Any]:
+    """The allow-list as an object beside the connector, which reads it as a file."""
+    text = "\n".join(allow_list(namespaces, features)) + "\n"
+    meta = {"name": ALLOW_LIST, "namespace": namespaces[0]}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"allowed": text}}
+
+
+def _root(api_version: str) -> str:
+    return f"/{'apis' if '/' in api_version else 'api'}/{api_version}"
 
 
 def _rules(features: Sequence[str]) -> Iterator[dict[str, Any]]:
