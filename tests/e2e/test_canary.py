@@ -55,6 +55,10 @@ SECRET_INPUTS = {
     "CudoAttributes.vault_secret_id": "Vault's secret id of an account",
     "CudoAttributesPatch.api_key": "exchanged API key of an account",
     "CudoAttributesPatch.vault_secret_id": "refused secret id of an account",
+    "KubernetesAttributes.token": "token of a Kubernetes host",
+    "KubernetesAttributes.client_key": "refused key of a host, in base64",
+    "KubernetesAttributesPatch.token": "exchanged token of a Kubernetes host",
+    "KubernetesAttributesPatch.client_key": "refused other key of a host, in base64",
 }
 """Field that the API's document marks as secret -> name of the canary that is sent in it."""
 

@@ -135,13 +135,22 @@ def _kubernetes_host(call: Callable[..., Answer], canary_run: CanaryRun) -> None
     etag = {"If-Match": call("GET", path).headers["etag"]}
     moved = {"server": "https://other.example.test", "token": None}
     assert call("PATCH", path, {"attributes": moved}, headers=etag).status == 422
-    key = base64.b64encode(f"-----BEGIN EC PRIVATE KEY-----\n{canary_run.new_canary('key of a host')}".encode())
-    canary_run.canaries["key of a host, in base64"] = sealed_key = f"{key.decode()}"
-    wrong = {"token": None, "client_certificate": pem, "client_key": sealed_key}
-    assert call("PATCH", path, {"attributes": wrong}, headers=etag).status == 422, "a key has an end"
+    attributes["client_certificate"] = pem
+    key, other_key = (_half_key(canary_run, name) for name in ("refused key of a host", "refused other key of a host"))
+    wrong = {**document, "attributes": {**attributes, "client_key": key}}
+    assert call("POST", "/v1/cloud-accounts", wrong).status == 422, "a key has an end"
+    wrong = {"attributes": {"token": None, "client_certificate": pem, "client_key": other_key}}
+    assert call("PATCH", path, wrong, headers=etag).status == 422
     exchanged = {"attributes": {"token": canary_run.new_canary("exchanged token of a Kubernetes host")}}
     assert call("PATCH", path, exchanged, headers=etag).status == 200
     assert call("DELETE", path).status == 202
+
+
+def _half_key(canary_run: CanaryRun, name: str) -> str:
+    """A private key without an end, in base64: two canaries."""
+    text = f"-----BEGIN EC PRIVATE KEY-----\n{canary_run.new_canary(name)}"
+    canary_run.canaries[f"{name}, in base64"] = encoded = base64.b64encode(text.encode()).decode()
+    return encoded
 
 
 def cluster_on_cudo(served: Served, call: Callable[..., Answer], canary_run: CanaryRun) -> dict[str, Any]:
