@@ -128,6 +128,11 @@ class ConfigMapLife(MachineLife):
             moment, moment, endpoint="demo.example.test",
         )  # fmt: skip
         world.services.store.commit(Create(cluster), Create(host.account))
+        small = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "cost": 1, "maxCapacity": 1}
+        block = {"clusterRef": {"cluster": NUMBER, "namespace": NAMESPACE}, "launchSeconds": 3}
+        nodes.provider("toys", small, kind="configMap", block=block)
+        if full:
+            nodes.provider("lab", SCARCE, block={"launchSeconds": 1, "joinSeconds": 2})
         store: Any = FaultyCommits(world.registry.store("acme"), self.injection)
         source = ConfigMapNodes(access, lambda _: store, offered=True)
         if full:
@@ -135,11 +140,6 @@ class ConfigMapLife(MachineLife):
         sources = {"configMap": source, "simulated": SimulatedNodes(lambda _: store)}
         clouds = {**nodes.services.clouds, "kubernetes": KubernetesHosts(access, world.clock.now)}
         nodes.services = with_ports(replace(nodes.services, store=store), node_sources=sources, clouds=clouds)
-        small = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "cost": 1, "maxCapacity": 1}
-        block = {"clusterRef": {"cluster": NUMBER, "namespace": NAMESPACE}, "launchSeconds": 3}
-        nodes.provider("toys", small, kind="configMap", block=block)
-        if full:
-            nodes.provider("lab", SCARCE, block={"launchSeconds": 1, "joinSeconds": 2})
         self.cloud: Any = Machines(host, cluster)
         self.agent = FakeAgent(nodes, cluster, NUMBER, lambda _machine: False)
         nodes.meanwhile = self._meanwhile
