@@ -31,6 +31,7 @@ class Capacity(Model):
     total: int | None = None
     claimed: int | None = None
     available: int | None = None
+    counted_at: str | None = None
 
 
 class NodeType(Resource):
@@ -46,6 +47,7 @@ class NodeType(Resource):
     resources: dict[str, str] = Field(default_factory=dict)
     cost: float | None = None
     usd_hour: float | None = None
+    owned: bool = False
     capacity: Capacity = Capacity()
 
 
@@ -78,6 +80,7 @@ class Candidate(Model):
     provider: str = ""
     capacity_type: str | None = None
     usd_hour: float | None = None
+    owned: bool = False
     cost: float | None = None
     rule: str | None = None
     message: str = ""

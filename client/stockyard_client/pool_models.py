@@ -73,6 +73,7 @@ class PlannedNode(Model):
     zone: str = ""
     capacity_type: str = ""
     usd_hour: float | None = None
+    owned: bool = False
     alternatives: int = 0
     pods: tuple[str, ...] = ()
 

@@ -248,7 +248,7 @@ def explain_node_claim(request: Request, services: Services) -> Answer:
     answers={202: VIEW, 200: "plan:PlanView"},
     idempotent=True,
     dry_run=True,
-    description="With `dry_run`: a plan.",
+    description="409 where its kind of provider switches no machines. With `dry_run`: a plan.",
 )
 def power_node_claim(request: Request, services: Services) -> Answer:
     """Switch a node's machine on or off, or restart it. What the machine shall do; `power_observed` is what it does."""

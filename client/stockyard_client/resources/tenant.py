@@ -46,7 +46,7 @@ class NodeEnvironment(Resource):
     reason: str = ""
     message: str = ""
     conditions: tuple[Condition, ...] = ()
-    outputs: dict[str, str] = Field(default_factory=dict)
+    outputs: dict[str, Any] = Field(default_factory=dict)
     created_at: str | None = None
 
 

@@ -169,8 +169,8 @@ def test_node_types_show_price_cost_and_capacity(tenant):
     large, small = first["items"][0], more["items"][0]
     assert (large["cost"], large["usd_hour"]) == (72, pytest.approx(0.72)), "by the formula"
     assert (small["cost"], small["usd_hour"]) == (pytest.approx(10), 0.1), "by its price"
-    assert small["capacity"] == {"total": 1, "claimed": 0, "available": 1}
-    assert large["capacity"] == {"total": None, "claimed": None, "available": None}
+    assert small["capacity"] == {"total": 1, "claimed": 0, "available": 1, "counted_at": None}
+    assert large["capacity"] == {"total": None, "claimed": None, "available": None, "counted_at": None}
     for name in (small["id"], "lab.small", "small"):
         assert tenant.good("GET", f"/v1/node-types/{name}") == small
     assert tenant.good("GET", "/v1/node-types?provider=lab&page_size=200")["items"] == [large, small]

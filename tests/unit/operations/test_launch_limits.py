@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from stockyard.domain.records import NodeClaim, NodeProvider, Placement
+from stockyard.lifecycle.nodes.node_phases import SLOWEST_SECONDS
 from stockyard.lifecycle.phases import PROCEDURES, procedure_of
 from stockyard.operations.node_claims.phases import RUNNER
 from stockyard.operations.node_providers.catalog import drain_seconds, limits_of
@@ -26,7 +27,8 @@ class Slow:
     """A source of machines that need long."""
 
     def limits(self, provider: NodeProvider) -> dict[str, int]:
-        return {"launch": 3600, "register": 60, "drain": 7200}
+        slow = {"environment": 7200, "terminate": 5400, "power": 99_999}
+        return {"launch": 3600, "register": 60, "drain": 7200, **slow}
 
 
 def services(source: object) -> Any:
@@ -37,17 +39,28 @@ def services(source: object) -> Any:
 @pytest.mark.parametrize(
     ("kind", "name", "own", "stage"),
     [
+        ("create_node", "environment", 7200, 1800),
         ("create_node", "launch", 3600, 300),
         ("create_node", "register", 900, 900),
         ("create_node", "initialize", 900, 900),
         ("delete_node", "drain", 8400, 3600),
-        ("delete_node", "terminate", 3600, 3600),
+        ("delete_node", "terminate", 5400, 3600),
+        ("delete_node", "release", 600, 600),
+        ("power_node", "power", SLOWEST_SECONDS, 1200),
     ],
 )
 def test_limit_of_phase_is_the_providers_where_it_is_longer(kind: str, name: str, own: int, stage: int) -> None:
     phase = procedure_of(PROCEDURES, kind).phase(name)
     assert RUNNER.limit(services(Slow()), CLAIM, phase) == own
     assert RUNNER.limit(services(object()), CLAIM, phase) == stage
+
+
+def test_workflows_outlast_the_slowest_phases_of_a_provider() -> None:
+    asked = ("environment", "launch", "register", "terminate", "power")
+    for kind in ("create_node", "delete_node", "power_node"):
+        procedure = procedure_of(PROCEDURES, kind)
+        longest = (SLOWEST_SECONDS if phase.name in asked else phase.limit_seconds for phase in procedure.phases)
+        assert procedure.timeout_seconds > sum(longest), kind
 
 
 def test_drain_may_take_as_long_as_the_provider_says() -> None:

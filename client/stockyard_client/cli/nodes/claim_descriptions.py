@@ -35,7 +35,7 @@ def describe(context: Context, client: Client, claim: NodeClaim, operation: Oper
             "Type": claim.type and f"{type_of(claim)} of provider {provider_of(claim)}",
             "Capacity": placed(claim, "capacity_type"),
             "Zone": zone_of(claim),
-            "Price": price_text(placed(claim, "usd_hour")),
+            "Price": price_text(placed(claim, "usd_hour"), owned=bool(placed(claim, "owned"))),
             "Node": claim.node_name,
             "Machine": extra.get("machine_id"),
             "Asked": _requirements_of(claim),

@@ -25,7 +25,7 @@ CANDIDATES: Sheet[Candidate] = Sheet(
     (
         Column("TYPE", lambda c: c.type, give=1),
         Column("CAPACITY", lambda c: c.capacity_type),
-        Column("USD/HOUR", lambda c: dollars(c.usd_hour)),
+        Column("USD/HOUR", lambda c: dollars(c.usd_hour, owned=c.owned)),
         Column("RULED OUT BY", lambda c: c.rule, give=2),
         Column("MESSAGE", lambda c: c.message, give=3),
         Column("COST", lambda c: amount(c.cost), wide=True),
@@ -55,7 +55,7 @@ FITTING: Sheet[Fitting] = Sheet(
     (
         Column("TYPE", lambda f: f.candidate.type, give=1),
         Column("CAPACITY", lambda f: f.candidate.capacity_type),
-        Column("USD/HOUR", lambda f: dollars(f.candidate.usd_hour)),
+        Column("USD/HOUR", lambda f: dollars(f.candidate.usd_hour, owned=f.candidate.owned)),
         Column("DEARER BY", lambda f: None if not f.dearer else f"{f.dearer:.0%}"),
         Column("", lambda f: f.mark or " "),
     ),
@@ -117,6 +117,7 @@ def verdict(context: Context, explanation: Explanation) -> str:
     hour = placement.get("usd_hour")
     month = None if hour is None else hour * HOURS_A_MONTH
     price = f"{money(hour, 'USD', 4)} /hour, {money(month, 'USD', 2)} /month"
+    price = "your own, nothing more to pay" if placement.get("owned") and not hour else price
     offering = f"{placement.get('capacity_type')}, {', '.join(placement.get('zones') or ())}"
     moment = age(explanation.decided_at, context.now())
     when = f" {moment} ago" if moment else ""
@@ -135,9 +136,12 @@ def fitting_types(explanation: Explanation) -> list[Fitting]:
     """The types that fit: the chosen one first, then the others, the cheapest first."""
     chosen_type = (explanation.chosen or {}).get("type")
     fitting = [candidate for candidate in explanation.candidates if candidate.rule is None]
-    known_prices = [c.usd_hour for c in fitting if c.usd_hour is not None]
+    fitting_own = any(candidate.owned for candidate in fitting)
+    known_prices = [] if fitting_own else [c.usd_hour for c in fitting if c.usd_hour is not None]
     least = min(known_prices, default=None)
-    ordered = sorted(fitting, key=lambda c: (c.type != chosen_type, c.usd_hour is None, c.usd_hour or 0.0, c.type))
+    ordered = sorted(
+        fitting, key=lambda c: (c.type != chosen_type, not c.owned, c.usd_hour is None, c.usd_hour or 0.0, c.type)
+    )
     return [
         Fitting(
             candidate=candidate,

@@ -32,7 +32,10 @@ def power(
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Switch a node's machine on or off, or restart it. A machine that is off may still be billed."""
+    """Switch a node's machine on or off, or restart it. A machine that is off may still be billed.
+
+    Where its kind of provider switches no machines, that is said and nothing begins.
+    """
     context = contexts.of(run)
     with context.client() as client:
         if dry_run:

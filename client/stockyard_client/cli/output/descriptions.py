@@ -152,7 +152,7 @@ def node_type(context: Context, record: NodeType) -> None:
             "Allocatable": pairs_of(extra.get("allocatable") or {}),
             "Capacity": capacity(record),
             "Cost": amount(record.cost),
-            "Price": price_text(record.usd_hour),
+            "Price": price_text(record.usd_hour, owned=record.owned),
             "Properties": pairs_of(record.properties),
             "Id": record.id,
         },

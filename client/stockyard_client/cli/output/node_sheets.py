@@ -15,8 +15,14 @@ def amount(value: float | None) -> str | None:
     return None if value is None else f"{value:.10g}"
 
 
-def dollars(value: float | None) -> str | None:
-    """USD an hour."""
+OWN = "own"
+"""In place of a price: the machine is its owner's anyway."""
+
+
+def dollars(value: float | None, *, owned: bool = False) -> str | None:
+    """USD an hour; ``OWN`` of a machine that is ``owned`` and that nobody says a price of."""
+    if owned and not value:
+        return OWN
     return None if value is None else f"{value:.4f}"
 
 
@@ -103,8 +109,10 @@ def zone_of(claim: NodeClaim) -> str | None:
     return ",".join(zones) if zones else None
 
 
-def price_text(hour: float | None) -> str | None:
-    """A price by the hour and the month; None where it is not known."""
+def price_text(hour: float | None, *, owned: bool = False) -> str | None:
+    """A price by the hour and the month; None where it is not known, and ``OWN`` as of ``dollars``."""
+    if owned and not hour:
+        return OWN
     return None if hour is None else f"{hour:.4f} USD/hour, {hour * HOURS_A_MONTH:,.2f} USD/month"
 
 
@@ -154,7 +162,7 @@ TYPES: Sheet[NodeType] = Sheet(
         Column("NAME", lambda t: t.name, give=1),
         Column("CPU", lambda t: t.resources.get("cpu")),
         Column("MEMORY", lambda t: t.resources.get("memory")),
-        Column("USD/HOUR", lambda t: dollars(hourly(t))),
+        Column("USD/HOUR", lambda t: dollars(hourly(t), owned=t.owned)),
         Column("SPOT", lambda t: dollars(spot(t)), spare=True),
         Column("CAPACITY", capacity),
         Column("PHASE", lambda t: t.phase),
@@ -183,7 +191,7 @@ CLAIMS: Sheet[NodeClaim] = Sheet(
         Column("TYPE", type_of, give=2),
         Column("CAPACITY", lambda c: placed(c, "capacity_type"), spare=True),
         Column("ZONE", zone_of, spare=True),
-        Column("USD/HOUR", lambda c: dollars(placed(c, "usd_hour")), spare=True),
+        Column("USD/HOUR", lambda c: dollars(placed(c, "usd_hour"), owned=bool(placed(c, "owned"))), spare=True),
         Column("AGE", lambda c: c.created_at, is_age=True, spare=True),
         Column("WHY", lambda c: why("" if reason(c) == c.phase else reason(c), message(c)), give=4),
         Column("NODE", lambda c: c.node_name, wide=True),

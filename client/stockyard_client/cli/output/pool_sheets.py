@@ -116,7 +116,7 @@ PLANNED_NODES: Sheet[PlannedNodes] = Sheet(
         Column("TYPE", lambda n: n.node.type, give=1),
         Column("ZONE", lambda n: n.node.zone, spare=True),
         Column("CAPACITY TYPE", lambda n: n.node.capacity_type),
-        Column("USD/HOUR EACH", lambda n: dollars(n.node.usd_hour)),
+        Column("USD/HOUR EACH", lambda n: dollars(n.node.usd_hour, owned=n.node.owned)),
         Column("PODS", lambda n: n.pods),
         Column("POOL", lambda n: n.node.pool),
         Column("OTHER TYPES", lambda n: n.node.alternatives, wide=True),

@@ -12,6 +12,7 @@ from stockyard.domain.models.nodes.node_types import NodeTypeView
 from stockyard.domain.nodes.declared_types import declared, node_types_of
 from stockyard.domain.nodes.records import NodeClaim, NodeEnvironment, NodeProvider, Placement, PlacementOption
 from stockyard.domain.nodes.views import (
+    Capacity,
     node_claim_view,
     node_environment_view,
     node_provider_view,
@@ -69,7 +70,7 @@ def test_a_shared_type_is_shown_to_tenants_without_what_configures_it():
     shared = replace(PROVIDER, id="spr_1", spec={"simulated": {"nodeTypes": [entry]}})
     (node_type,), (declared_type,) = node_types_of(shared, built=True), declared(shared)
     platform_view, tenant_view = (
-        validated(node_type_view(shared, node_type, declared_type, 0, viewer), NodeTypeView)
+        validated(node_type_view(shared, node_type, declared_type, Capacity(3, 0), viewer), NodeTypeView)
         for viewer in ("_platform", "acme")
     )
     assert platform_view.properties["terraform.vcluster.com/zone"] == "z"
@@ -83,14 +84,14 @@ def test_a_shared_type_is_shown_to_tenants_without_what_configures_it():
 
 
 def shown_type(claimed, built=True):
-    (node_type,) = node_types_of(PROVIDER, built=built)
-    return validated(node_type_view(PROVIDER, node_type, declared(PROVIDER)[0], claimed, "acme"), NodeTypeView)
+    (node_type,), capacity = node_types_of(PROVIDER, built=built), Capacity(3, claimed)
+    return validated(node_type_view(PROVIDER, node_type, declared(PROVIDER)[0], capacity, "acme"), NodeTypeView)
 
 
 def test_a_type_with_room_a_full_one_and_one_over_its_limit():
     type_view = shown_type(1)
     assert (type_view.name, type_view.type, type_view.display_name) == ("p.small", "small", "Small")
-    assert type_view.capacity.model_dump() == {"total": 3, "claimed": 1, "available": 2}
+    assert type_view.capacity.model_dump() == {"total": 3, "claimed": 1, "available": 2, "counted_at": None}
     assert [(condition.type, condition.status) for condition in type_view.conditions] == [
         ("Synced", "True"),
         ("HasCapacity", "True"),
@@ -113,15 +114,15 @@ def test_properties_are_texts_and_requirements():
 
 def test_a_type_that_cannot_be_had_says_so():
     (node_type,) = node_types_of(PROVIDER, built=False)
-    view = node_type_view(PROVIDER, node_type, None, 0, "acme")
+    view = node_type_view(PROVIDER, node_type, None, Capacity(None, 0), "acme")
     assert (view["phase"], view["conditions"][0]["status"]) == ("Pending", "False")
-    assert view["capacity"] == {"total": None, "claimed": None, "available": None}
+    assert view["capacity"] == {"total": None, "claimed": None, "available": None, "counted_at": None}
 
 
 def test_a_type_of_which_no_node_can_be_made_yet_says_why():
     (node_type,) = node_types_of(PROVIDER, built=True)
     view = validated(
-        node_type_view(PROVIDER, replace(node_type, unserved="no image"), None, 0, "acme"),
+        node_type_view(PROVIDER, replace(node_type, unserved="no image"), None, Capacity(None, 0), "acme"),
         NodeTypeView,
     )
     assert (view.phase, view.reason, view.message) == (

@@ -63,7 +63,12 @@ def test_new_limit_counts_existing_nodes(nodes: Nodes) -> None:
     nodes.relay()
     before = [nodes.now(claim) for claim in there]
     change(nodes.services, provider, TWO, LARGE)
-    assert get_type(nodes.services, "lab.small")["capacity"] == {"total": 2, "claimed": 2, "available": 0}
+    assert get_type(nodes.services, "lab.small")["capacity"] == {
+        "total": 2,
+        "claimed": 2,
+        "available": 0,
+        "counted_at": None,
+    }
     only = {"requirements": ({"key": "vcluster.com/node-type", "operator": "In", "values": ["small"]},)}
     late = [nodes.claim(name, **only) for name in ("three", "four")]
     nodes.schedule()
@@ -92,7 +97,12 @@ def test_limit_below_existing_nodes_makes_available_negative(nodes: Nodes) -> No
         nodes.claim()
     nodes.schedule()
     change(nodes.services, provider, {**SMALL, "maxCapacity": 1})
-    assert get_type(nodes.services, "lab.small")["capacity"] == {"total": 1, "claimed": 3, "available": -2}
+    assert get_type(nodes.services, "lab.small")["capacity"] == {
+        "total": 1,
+        "claimed": 3,
+        "available": -2,
+        "counted_at": None,
+    }
 
 
 def test_limit_counts_leaving_nodes_and_no_failed_ones(nodes: Nodes) -> None:
@@ -184,7 +194,7 @@ def test_claim_changed_meanwhile_is_counted_later_and_once(nodes: Nodes) -> None
     for number in range(5):
         nodes.claim(f"n{number}")
     nodes.schedule()
-    counters = counters_of([limited_without_count(nodes, provider, TWO)])
+    counters = counters_of(nodes.services, [limited_without_count(nodes, provider, TWO)])
     read = list(every(nodes.services.store, NodeClaim))
     nodes.services.store.commit(Replace(replace(read[1], version=read[1].version + 1)))
     nodes.delete(read[3])

@@ -252,5 +252,15 @@ def test_capacity_counts_placed_claims(nodes: Nodes) -> None:
     nodes.claim("one")
     nodes.claim("two")
     nodes.schedule()
-    assert get_type(nodes.services, "small")["capacity"] == {"total": 2, "claimed": 2, "available": 0}
-    assert get_type(nodes.services, "large")["capacity"] == {"total": None, "claimed": None, "available": None}
+    assert get_type(nodes.services, "small")["capacity"] == {
+        "total": 2,
+        "claimed": 2,
+        "available": 0,
+        "counted_at": None,
+    }
+    assert get_type(nodes.services, "large")["capacity"] == {
+        "total": None,
+        "claimed": None,
+        "available": None,
+        "counted_at": None,
+    }

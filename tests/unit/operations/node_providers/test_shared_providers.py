@@ -96,7 +96,12 @@ def test_capacity_of_shared_provider_is_for_all_tenants(installation: Installati
     second = globex.claim("second", resources={"cpu": "1"})
     installation.schedule()
     assert (acme.now(first).type_ref, globex.now(second).reason) == ("lab.small", "NoCapacity")
-    assert get_type(globex.services, "lab.small")["capacity"] == {"total": 1, "claimed": 1, "available": 0}
+    assert get_type(globex.services, "lab.small")["capacity"] == {
+        "total": 1,
+        "claimed": 1,
+        "available": 0,
+        "counted_at": None,
+    }
     acme.relay()
     assert acme.now(first).phase == "Available"
     acme.delete(first)

@@ -254,3 +254,29 @@ def test_a_search_whose_time_is_over_decides_only_what_is_safe_and_saves():
     assert cut[0] == 0.0
     assert cut[-1] > 0.0
     assert len(set(cut)) > 2, "what was found until then counts"
+
+
+def own(name, kind, *pods):
+    """A machine that its owner has anyway, and says to be dearer than all that is rented."""
+    node = running(name, kind, *pods)
+    weight = OWN_TYPE.weight(OWN_TYPE.offerings[0])
+    return replace(node, price=weight, own_usd_hour=5.0)
+
+
+OWN_TYPE = replace(TYPES[1], name="hosts.large", provider="hosts", owned=True, unit_price=1.0, cost=5.0)
+
+
+def test_pods_leave_rented_nodes_for_own_ones_and_never_the_other_way():
+    mine, rented = own("mine", LARGE, pod()), running("rented", SMALL, pod())
+    decision = consolidate(fleet(mine, rented, types=(*TYPES, OWN_TYPE)))
+    assert (names(decision), decision.replacements) == (["rented"], ())
+    # Not even where a rented node of a tenth of the price would do, nor where own ones could be fewer.
+    assert consolidate(fleet(mine, types=TYPES)) is None
+    assert consolidate(fleet(mine, own("other", LARGE, pod()), types=(*TYPES, OWN_TYPE))) is None
+
+
+def test_a_rented_node_is_replaced_by_an_own_one_and_its_price_is_counted():
+    decision = consolidate(fleet(running("rented", SMALL, pod(2000)), types=(*TYPES, OWN_TYPE)))
+    (replacement,) = decision.replacements
+    assert replacement.claim.row.node_type.name == "hosts.large"
+    assert (decision.price_before, decision.price_after) == (0.1, 0.36)

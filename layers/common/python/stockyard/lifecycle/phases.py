@@ -31,6 +31,7 @@ from stockyard.lifecycle.nodes.node_phases import (
     PROVISIONED,
     SCHEDULE,
     SCHEDULED,
+    SLOWEST_SECONDS,
 )
 from stockyard.lifecycle.procedure import BLOCK, COMPENSATE, ENSURE, FAIL, REMOVE, Phase, Procedure
 
@@ -220,6 +221,8 @@ _CREATE_NODE = Procedure(
     doing="its node was being made",
     advice="The claim does not try again: delete it and make another.",
     ends=("available", "not_provisioned"),
+    # Three slow phases of a provider, one after the other.
+    timeout_seconds=3 * SLOWEST_SECONDS + 3600,
 )
 _DELETE_NODE = _deletion(
     kind=DELETE_NODE,
@@ -248,7 +251,7 @@ _POWER_NODE = Procedure(
     advice="The switch can be asked for again.",
     ends=("switched", "not_switched"),
     failure="NodeCouldNotBeSwitched",
-    timeout_seconds=3600,
+    timeout_seconds=SLOWEST_SECONDS + 3600,
 )
 
 Procedures = Mapping[tuple[str, str], Procedure]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import (
@@ -165,6 +165,21 @@ class Drifts(Protocol):
 
 
 @runtime_checkable
+class Compares(Protocol):
+    """A source whose vendor has to be asked whether a machine is as it would be made now: by a plan of a template, or
+    by reading what stands. Each machine is compared once a day, and when the mark of its template is another one."""
+
+    def template_mark(self, provider: NodeProvider) -> str:
+        """Mark of what the provider's machines are made from, such as the commit of a template. Makes no call."""
+        ...
+
+    def drift(self, work: NodeWork) -> str | None:
+        """What differs between the claim's machine and a new one, in words for people and without values of secrets;
+        None for nothing. Changes nothing. Raises ``VendorError`` where that cannot be told now."""
+        ...
+
+
+@runtime_checkable
 class Discovers(Protocol):
     """A source whose node types come from offers that the installation refreshes."""
 
@@ -183,14 +198,44 @@ class SellsFromSheet(Protocol):
 
 
 @runtime_checkable
+class CountsStock(Protocol):
+    """A source of machines that are counted: so many of a type there are, and no more can be made. With
+    ``SellsFromSheet`` the count comes from the account's sheet.
+
+    Each of its types is limited, by its total or by the document's ``maxCapacity`` where that is less. Somebody else
+    may have taken a machine since the count: then a launch raises ``InsufficientCapacity``, and the claim waits again.
+    """
+
+    def totals(self, provider: NodeProvider) -> Mapping[str, int]:
+        """Number of machines of each type by the type's bare name, those in use among them. There is none of a type
+        that is absent. Makes no call."""
+        ...
+
+    def counted_at(self, provider: NodeProvider) -> str | None:
+        """Moment of the count, RFC 3339; None where nothing has been counted yet. Makes no call."""
+        ...
+
+
+@runtime_checkable
 class LaunchesSlowly(Protocol):
     """A source whose machines may need longer than the stage allows."""
 
     def limits(self, provider: NodeProvider) -> Mapping[str, int]:
-        """Seconds that a machine of the provider may take: by ``launch``, ``register`` and ``drain``.
+        """Seconds that the provider may take: by ``environment``, ``launch``, ``register``, ``drain``, ``terminate``
+        and ``power``.
 
-        One that is absent, or shorter than the stage's, is the stage's. Makes no call.
+        One that is absent, or shorter than the stage's, is the stage's; but for a drain none is longer than
+        ``SLOWEST_SECONDS`` of ``lifecycle.nodes.node_phases``, four hours. Makes no call.
         """
+
+
+@runtime_checkable
+class Switches(Protocol):
+    """A source that can switch its machines. Of others a switch is refused before an operation begins."""
+
+    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
+        """Bring the machine to ``On`` or ``Off``, or ``Reboot`` it once."""
+        ...
 
 
 @runtime_checkable
@@ -263,6 +308,8 @@ class NodeWork:
     """The cluster of the tenant's that makes the machine, for a provider that refers to one in place of an account."""
     holds: MachineHolds | None = None
     """Of a source that takes machines from groups: see ``TakesFromGroups``."""
+    secret_outputs: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False)
+    """Opens the environment's secret outputs, see ``Prepared``."""
     machine_token: str = field(default="", repr=False)
     """What the machine's user data has to hold, and nothing else may: see ``Attests``. Only a launch is told it."""
 
@@ -282,6 +329,21 @@ class EnvironmentWork:
     account: CloudAccount | None = None
     host: Cluster | None = None
     """As ``NodeWork.host``."""
+    secret_outputs: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False)
+    """Opens what the last preparation has sealed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared(Outcome):
+    """Result of ``NodeSource.prepare`` with outputs that are more than texts.
+
+    ``outputs`` are JSON values by name, with the facts 200 KB at most together; they take the place of all that the
+    environment had. Those of ``secret_outputs`` are sealed: no record, log or answer has them, and sources read them by
+    ``NodeWork.secret_outputs``.
+    """
+
+    outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    secret_outputs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +380,7 @@ class NodeSource(Protocol):
 
     def prepare(self, work: EnvironmentWork) -> Outcome:
         """Set up what the provider needs once for a cluster. Run twice, the second run changes nothing. Facts become
-        the environment's outputs."""
+        the environment's outputs, all of them anew each time; a ``Prepared`` has further ones."""
 
     def launch(self, work: NodeWork) -> Outcome:
         """Make the claim's machine, by the placement's options in order. Facts: ``machine_id``, ``type``,
@@ -327,9 +389,6 @@ class NodeSource(Protocol):
 
     def look(self, work: NodeWork) -> Machine:
         """The claim's machine as it is now."""
-
-    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
-        """Bring the machine to ``On`` or ``Off``, or ``Reboot`` it once."""
 
     def terminate(self, work: NodeWork) -> Outcome:
         """Remove the machine and everything that was made for it alone, found by ledger line, token and tags."""

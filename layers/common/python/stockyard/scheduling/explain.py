@@ -352,12 +352,19 @@ def _in_order(fitting: Sequence[RankedOffering], request: SchedulingRequest) -> 
             row,
             None,
             "",
-            ("it fits, but others come first" if place else "the cheapest that fits")
+            _first_words(row, first=not place)
             + (unpriced if row.usd_hour is None and request.provider is None else ""),
             selected=place == 0,
         )
         for place, row in enumerate(best.values())
     ]
+
+
+def _first_words(row: RankedOffering, *, first: bool) -> str:
+    """Words for the rank of an offering that fits."""
+    if not first:
+        return "it fits, but others come first"
+    return "the first of your own machines that fit" if row.node_type.owned else "the cheapest that fits"
 
 
 def _evaluation(index: Index, node_type: NodeType, request: SchedulingRequest, ruled: Incompatibility) -> Evaluation:

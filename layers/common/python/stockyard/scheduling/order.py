@@ -37,7 +37,8 @@ def ranked(node_type: NodeType, offering: Offering) -> RankedOffering:
 def cheapest_first(rows: Iterable[RankedOffering], provider: str | None) -> list[RankedOffering]:
     """The order of choice: by ``cost`` within one provider, by price over all; ties by name, then capacity type.
 
-    Over all providers, offerings without a price come last, ordered by cost. Equal offerings keep their order.
+    Over all providers, those of types that are owned come first, ordered by the type's cost whatever price its owner
+    says, and offerings without a price come last, ordered by cost. Equal offerings keep their order.
     """
     return sorted(rows, key=_over_all if provider is None else _within)
 
@@ -46,9 +47,11 @@ def _within(row: RankedOffering) -> tuple[float, str, str]:
     return (row.cost, row.node_type.name, row.capacity_type)
 
 
-def _over_all(row: RankedOffering) -> tuple[bool, float, str, str]:
+def _over_all(row: RankedOffering) -> tuple[int, float, str, str]:
+    if row.node_type.owned:
+        return (0, row.node_type.cost, row.node_type.name, row.capacity_type)
     money = row.cost if row.usd_hour is None else row.usd_hour
-    return (row.usd_hour is None, money, row.node_type.name, row.capacity_type)
+    return (1 if row.usd_hour is not None else 2, money, row.node_type.name, row.capacity_type)
 
 
 class Prioritized(Protocol):

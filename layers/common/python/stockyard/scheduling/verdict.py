@@ -142,5 +142,9 @@ def refusal(evaluations: Sequence[Evaluation]) -> str:
 
 def _choice(best: Evaluation, fitting: int) -> str:
     price = "at a price that is not known" if best.usd_hour is None else f"at {best.usd_hour:g} USD an hour"
+    if best.node_type.owned:
+        price = "of your own, " + (f"at {best.usd_hour:g} USD an hour" if best.usd_hour else "which costs nothing more")
+        reason = "the only one that fits" if fitting == 1 else f"your own come first of {fitting} that fit"
+        return f"{best.node_type.name} ({best.capacity_type}) {price}: {reason}."
     reason = "the only one that fits" if fitting == 1 else f"the cheapest of {fitting} that fit"
     return f"{best.node_type.name} ({best.capacity_type}) {price}: {reason}."

@@ -148,5 +148,6 @@ def _node_type(provider: NodeProvider, declaration: DeclaredType, *, built: bool
             limited=declaration.max_capacity is not None,
             available=built and has_resources,
             offerings=declaration.offerings,
+            owned=provider_kinds.kind(provider.kind).owned,
         )
     )

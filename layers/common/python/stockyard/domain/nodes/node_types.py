@@ -24,6 +24,9 @@ DEFAULT_ZONE = "global"
 DEFAULT_PODS = 110
 CPU, MEMORY, PODS, STORAGE = "cpu", "memory", "pods", "ephemeral-storage"
 _HUGE_PAGES = "hugepages-"
+OWN_WEIGHT = 1e-9
+"""Weight of a cost unit of one's own machines where rented ones weigh their price in USD an hour. All of them together
+weigh less than the cheapest rented one, and among themselves the one with fewer cost units weighs less."""
 COST_PER_CPU, COST_PER_GIB, COST_PER_OTHER = 10, 2, 10_000
 _GIB = 2**30
 LEAST_GIB = 2
@@ -61,6 +64,8 @@ class NodeType:
     ``unserved`` says why no node of it can be made yet; None: one can. Such a type is listed and never chosen.
     ``disk_gib`` is the disk of its nodes that is billed beside the machine, and ``gib_usd_hour`` what a GiB of it
     costs, None where that is not known; 0 GiB: the price of an offering is that of the whole node.
+    ``owned``: its machines are there anyway. A node of it costs nothing unless its owner says a price, and comes before
+    every rented one, whatever that price is.
     """
 
     name: str
@@ -78,6 +83,7 @@ class NodeType:
     unserved: str | None = None
     disk_gib: int = 0
     gib_usd_hour: float | None = None
+    owned: bool = False
 
     @property
     def bare(self) -> str:
@@ -115,11 +121,18 @@ class NodeType:
 
     def money(self, offering: Offering) -> float | None:
         """Price of a node in USD an hour, which orders types of different providers: the real price with that of its
-        disk, else cost times ``unit_price``; else None."""
+        disk, else cost times ``unit_price``; else nothing for what is owned, and None for what is rented."""
         if offering.usd_hour is not None:
             disk = self.disk_usd_hour
             return None if disk is None else offering.usd_hour + disk
-        return None if self.unit_price is None else self.cost * self.unit_price
+        if self.unit_price is None:
+            return 0.0 if self.owned else None
+        return self.cost * self.unit_price
+
+    def weight(self, offering: Offering) -> float | None:
+        """Amount that plans make as small as they can: the price of a rented node, or of an owned one a trifle that
+        rises with its cost, so that owned ones come first. None where a price is not known."""
+        return (self.cost + 1) * OWN_WEIGHT if self.owned else self.money(offering)
 
     def extended(self) -> frozenset[str]:
         """The extended resources that it has."""
@@ -160,6 +173,7 @@ class Declaration:
     unserved: str | None = None
     disk_gib: int = 0
     gib_usd_hour: float | None = None
+    owned: bool = False
 
 
 def _at_least(offering: Offering) -> Offering:
@@ -195,6 +209,7 @@ def node_type_of(declared: Declaration) -> NodeType:
         unserved=declared.unserved,
         disk_gib=declared.disk_gib,
         gib_usd_hour=declared.gib_usd_hour,
+        owned=declared.owned,
     )
 
 
@@ -299,3 +314,8 @@ def parse_property(key: str, text: str) -> tuple[str, ...]:
                 "with a letter or digit at both ends"
             )
     return values
+
+
+def way_text(node_type: NodeType, capacity_type: str | None) -> str:
+    """Words of a bill for how a node is had: its capacity type, and whether it is owned."""
+    return f"{capacity_type}, own" if node_type.owned else str(capacity_type)

@@ -100,6 +100,8 @@ class Placement:
     attempt: int = 1
     group: str = ""
     """The launch group that the claim was placed with; empty: it is launched alone."""
+    owned: bool = False
+    """Whether its machine is one that its owner has anyway."""
 
     def may_be_in(self, zones: Sequence[str]) -> bool:
         """Whether the node's zone is one of these, as far as it is known; ``*`` is any zone."""
@@ -213,6 +215,13 @@ class NodeClaim(NodeClaimSpec):
     """The minor that its machine was to install. Empty: it was launched by an earlier release, or names none."""
     drift_reasons: tuple[str, ...] = ()
     """By what the node differs from what its provider and its pool would make now."""
+    compared_at: str | None = None
+    """When the source was last asked whether the machine is as it would be made; None: never, or of a source that says
+    nothing of it."""
+    compared_as: str | None = None
+    """The mark of the template that it was compared with."""
+    machine_drift: str | None = None
+    """What differed then, in words; None: nothing did."""
     ends_at: str | None = None
     """When the claim's cloud takes the machine back, as the machine was told; None: it was told nothing."""
     reserved_until: str | None = None
@@ -293,7 +302,12 @@ class NodeEnvironment(VersionedRecord):
     reason: str = ""
     message: str = ""
     conditions: tuple[Condition, ...] = ()
-    outputs: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, Any] = field(default_factory=dict)
+    """JSON values by name, whole as the last preparation found them."""
+    secret_outputs: tuple[str, ...] = ()
+    """Names of further outputs, which are sealed."""
+    sealed_as: str | None = None
+    """The mark of the preparation that has sealed them; None where nothing is."""
     removing: bool = False
     """Nobody needs it, and it is on its way out: no claim may begin to use it."""
     is_stale: bool = False

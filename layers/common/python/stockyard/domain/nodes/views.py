@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from stockyard.domain.nodes.declared_types import DeclaredType, block_of, declared, type_id
@@ -46,8 +46,8 @@ _CLAIM = (
     "operation_id",
 )
 _OPTION = ("type", "capacity_type", "zones", "usd_hour", "cost")
-_PLACEMENT = (*_OPTION, "decided_at", "attempt", "options", "considered")
-_ENVIRONMENT = ("id", "cluster_id", "provider_id", "properties", *STATE, "outputs", *CHANGES)
+_PLACEMENT = (*_OPTION, "decided_at", "attempt", "options", "considered", "owned")
+_ENVIRONMENT = ("id", "cluster_id", "provider_id", "properties", *STATE, "outputs", "secret_outputs", *CHANGES)
 
 
 def remarks(warnings: Warnings) -> list[dict[str, Any]]:
@@ -73,17 +73,27 @@ def _open(properties: Mapping[str, T]) -> dict[str, T]:
     return {key: value for key, value in properties.items() if not is_setting(key)}
 
 
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Number of nodes that there may be of a type, None for any, how many are claimed, and when machines were counted
+    where they are."""
+
+    total: int | None
+    claimed: int
+    counted_at: str | None = None
+
+
 def node_type_view(
-    provider: NodeProvider, node_type: NodeType, declaration: DeclaredType | None, claimed: int, tenant: str
+    provider: NodeProvider, node_type: NodeType, declaration: DeclaredType | None, capacity: Capacity, tenant: str
 ) -> dict[str, Any]:
     """A node type as a ``NodeTypeView`` document for ``tenant``: of a shared one without what configures it.
 
-    ``declaration`` is what the provider's document says of it, if anything; ``claimed`` counts the nodes of a limited
-    type, which are counted for no other.
+    ``declaration`` is what the provider's document says of it, if anything; ``capacity.claimed`` counts the nodes of a
+    limited type, which are counted for no other.
     """
     hidden = is_foreign(tenant, provider)
     properties = _open(_properties(node_type)) if hidden else _properties(node_type)
-    limit = declaration.max_capacity if declaration else None
+    limit, claimed = capacity.total, capacity.claimed
     return {
         "id": type_id(provider, node_type.bare),
         "name": node_type.name,
@@ -98,6 +108,7 @@ def node_type_view(
         "allocatable": _quantities(node_type.allocatable),
         "cost": node_type.effective_cost,
         "usd_hour": node_type.usd_hour,
+        "owned": node_type.owned,
         "offerings": [_offering(node_type, way) for way in node_type.offerings],
         "disk_gib": node_type.disk_gib,
         "disk_usd_hour": node_type.disk_usd_hour,
@@ -105,6 +116,7 @@ def node_type_view(
             "total": limit,
             "claimed": None if limit is None else claimed,
             "available": None if limit is None else limit - claimed,
+            "counted_at": capacity.counted_at,
         },
         "labels": dict(declaration.labels) if declaration else {},
         "annotations": dict(declaration.annotations) if declaration and not hidden else {},

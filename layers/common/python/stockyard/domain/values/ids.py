@@ -92,6 +92,11 @@ def account_secret(tenant: str, number: str, name: str) -> str:
     return f"{tenant}/{ACCOUNT_SECRETS}{number}/{name}"
 
 
+def environment_secret(tenant: str, environment_id: str, mark: str) -> str:
+    """The name of the secret outputs of a node environment; its record has the mark."""
+    return f"{tenant}/{environment_id}/outputs-{mark}"
+
+
 def account_sheet(number: str) -> str:
     """The id of the record with what a cloud account was last offered."""
     return f"account-{number}"

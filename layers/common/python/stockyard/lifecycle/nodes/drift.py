@@ -26,13 +26,16 @@ from stockyard.lifecycle.nodes.node_phases import NOT_DRIFTED
 TYPE, TEMPLATE, PROPERTIES = "TypeChanged", "TemplateChanged", "PropertiesChanged"
 REASONS = (TYPE, TEMPLATE, PROPERTIES)
 """In the order of a fingerprint's parts."""
-ALL_REASONS = (*REASONS, *pool_drift.REASONS)
+MACHINE = "MachineChanged"
+"""Said by a source that was asked, see ``ports.nodes.Compares``; not of the document."""
+ALL_REASONS = (*REASONS, MACHINE, *pool_drift.REASONS)
 """The first by which a node differs is its condition's reason."""
 AS_LAUNCHED, AS_LAUNCHED_TEXT = "AsLaunched", "Type, template and properties are as launched."
 _NAMES = {
     TYPE: "type",
     TEMPLATE: "template",
     PROPERTIES: "properties",
+    MACHINE: "what the provider would make",
     pool_drift.NODE_POOL: "the pool's template",
     pool_drift.REQUIREMENTS: "the pool's requirements",
     pool_drift.CLUSTER: "the cluster's version or image",
@@ -121,7 +124,8 @@ def note_drift(
     reason, message = AS_LAUNCHED, AS_LAUNCHED_TEXT
     if reasons:
         names = ", ".join(_NAMES[reason] for reason in reasons)
-        reason, message = reasons[0], f"Changed since the launch: {names}."
+        words = f" {claim.machine_drift}" if MACHINE in reasons and claim.machine_drift else ""
+        reason, message = reasons[0], f"Changed since the launch: {names}.{words}"
     is_shown = current is not None and (current.status, current.reason, current.message) == (status, reason, message)
     if is_shown and before == reasons:
         return None

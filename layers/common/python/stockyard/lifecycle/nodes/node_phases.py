@@ -9,6 +9,8 @@ POWER_NODE = "power_node"
 SCHEDULE = "schedule"
 """The scheduler's, not a workflow's: an execution starts when it is done."""
 ENVIRONMENT_PHASE = "environment"
+SLOWEST_SECONDS = 14_400
+"""Most that a slow provider may have for one phase of a claim: the workflows outlast such phases."""
 MACHINE_PHASE = "launch"
 """The phase whose ledger lines are the machine and what was made for it alone."""
 LAUNCH_REFUSALS = ("VendorRefused", "VendorQuotaExceeded")

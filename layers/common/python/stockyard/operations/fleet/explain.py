@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain.nodes.disks import price_with_disk
-from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.nodes.node_types import NodeType, way_text
 from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.nodes.views import option_views
 from stockyard.domain.pools.limits import PricedType
@@ -56,7 +56,7 @@ def explain_claim(services: Services, id_or_name: str) -> dict[str, Any]:
     placed = claim.placement
     selected = None
     if placed is not None:
-        fields = attributes(placed, ("type", "capacity_type", "usd_hour", "cost"))
+        fields = attributes(placed, ("type", "capacity_type", "usd_hour", "cost", "owned"))
         selected = {**fields, "provider": placed.type.partition(".")[0], "zones": list(placed.zones)}
     message = "; ".join(group.sentence for group in excluded(relevant))
     return {
@@ -112,6 +112,9 @@ def _evaluations(
     ]
     best = next((judged.usd_hour for judged in evaluations if judged.selected), None)
     price = claim.placement.usd_hour if claim.placement is not None else best
+    is_own = any(judged.selected and judged.node_type.owned for judged in evaluations)
+    # What is owned comes first whatever it costs: no other way of asking would be taken in its place.
+    price = None if is_own or (claim.placement is not None and claim.placement.owned) else price
     opt_in = opting_in.of_request(catalog.index, request, now, claim.properties, price)
     return evaluations, of_interest(evaluations, request), "", opt_in
 
@@ -123,7 +126,7 @@ def _group_views(listed_groups: Sequence[Group]) -> list[dict[str, Any]]:
 def _candidate(evaluation: Evaluation) -> dict[str, Any]:
     node_type = evaluation.node_type
     fields = attributes(evaluation, ("capacity_type", "usd_hour", "cost", "rule", "message"))
-    return {"type": node_type.name, "provider": node_type.provider, **fields}
+    return {"type": node_type.name, "provider": node_type.provider, "owned": node_type.owned, **fields}
 
 
 def _counted(evaluations: Sequence[Evaluation]) -> dict[str, int]:
@@ -139,7 +142,7 @@ def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
     items = [PriceItem("1 node", 1, None)]
     if best is not None:
         creates.append({"kind": "node", "name": best.node_type.name})
-        items = [PriceItem(f"{best.node_type.name} ({best.capacity_type})", 1, best.usd_hour)]
+        items = [PriceItem(f"{best.node_type.name} ({way_text(best.node_type, best.capacity_type)})", 1, best.usd_hour)]
     waits = [{"pointer": "", "detail": judged["verdict"]}]
     warnings = [*([] if best is not None else waits), *kept_warnings(draft.keep_failed, items)]
     warnings += budget_warnings(services, draft.cluster_id, "", known_hour(items))

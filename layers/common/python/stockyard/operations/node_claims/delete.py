@@ -127,4 +127,7 @@ def _waits(services: Services, claim: NodeClaim, grace_seconds: int | None) -> l
 def price_items(claim: NodeClaim) -> list[PriceItem]:
     """Cost of the claim's node; nothing before it is placed."""
     placed = claim.placement
-    return [PriceItem(f"{placed.type} ({placed.capacity_type})", 1, placed.usd_hour)] if placed else []
+    if placed is None:
+        return []
+    own = ", own" * placed.owned
+    return [PriceItem(f"{placed.type} ({placed.capacity_type}{own})", 1, placed.usd_hour)]

@@ -134,7 +134,7 @@ def compare(services: Services, provider: NodeProvider | None, claim: NodeClaim)
     latest = services.store.get(NodeProvider, provider.id) if noted_drift is not None else None
     if noted_drift is None or latest is None or latest.version != provider.version:
         return None
-    return _commit(services, *noted_drift)
+    return note(services, *noted_drift)
 
 
 def compare_pool(services: Services, pool: Pool, claims: Iterable[NodeClaim], most: int, nodes_since: str = "") -> int:
@@ -156,7 +156,7 @@ def compare_pool(services: Services, pool: Pool, claims: Iterable[NodeClaim], mo
         for claim in claims
         if _is_node(claim)
     )
-    return sum(_commit(services, *changed) is not None for changed in islice(filter(None, noted), most))
+    return sum(note(services, *changed) is not None for changed in islice(filter(None, noted), most))
 
 
 def _is_node(claim: NodeClaim) -> bool:
@@ -164,7 +164,7 @@ def _is_node(claim: NodeClaim) -> bool:
     return launched_once and not claim.deleting and claim.phase != FAILED
 
 
-def _commit(services: Services, claim: NodeClaim, transition: Transition) -> str | None:
+def note(services: Services, claim: NodeClaim, transition: Transition) -> str | None:
     """Write what a claim says now, with an event; None when somebody else has changed the claim meanwhile."""
     claim = replace(claim, sequence=claim.sequence + 1)
     try:

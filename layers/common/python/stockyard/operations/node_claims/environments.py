@@ -14,6 +14,7 @@ from stockyard.errors import Conflict, InsufficientCapacity, NodeCouldNotBeProvi
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.listing import every
+from stockyard.operations.node_claims.environment_outputs import outputs_of, seal, unseal
 from stockyard.operations.node_claims.work import environment_id, environment_work, node_work
 from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.node_providers.visible import named
@@ -160,6 +161,7 @@ def _cleared(services: Services, environment: NodeEnvironment, cluster: Cluster)
         if not source.clear(work).done:
             return False
     services.store.commit(Remove(NodeEnvironment, environment.id, version=environment.version))
+    unseal(services, environment.id, environment.sealed_as)
     return True
 
 
@@ -210,6 +212,7 @@ def clear_all(services: Services, cluster: Cluster, session: str) -> Outcome:
             if not outcome.done:
                 return outcome
         services.store.commit(Remove(NodeEnvironment, environment.id))
+        unseal(services, environment.id, environment.sealed_as)
     return Outcome(True)
 
 
@@ -236,16 +239,24 @@ def _start_environment(services: Services, claim: NodeClaim, provider_id: str, p
 
 def _available(services: Services, environment: NodeEnvironment, outcome: Outcome) -> NodeEnvironment:
     now = services.now()
+    outputs, secrets = outputs_of(outcome)
+    mark = seal(services, environment.id, secrets)
     done = Condition(PROVISIONED, "True", "Provisioned", outcome.message or "The environment is there.", now)
     changed = replace(
         environment,
         phase="Available",
         conditions=with_condition(environment.conditions, done),
-        outputs={**environment.outputs, **outcome.facts},
+        outputs=outputs,
+        secret_outputs=tuple(sorted(secrets)),
+        sealed_as=mark,
         is_stale=False,
         updated_at=now,
         version=environment.version + 1,
     )
-    with suppress(Conflict):  # Another claim's worker said so first.
+    try:
         services.store.commit(Replace(changed))
+    except Conflict:  # Another claim's worker said so first.
+        unseal(services, environment.id, mark)
+        return services.store.get(NodeEnvironment, environment.id) or environment
+    unseal(services, environment.id, environment.sealed_as)
     return changed

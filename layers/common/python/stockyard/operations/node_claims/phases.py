@@ -8,6 +8,7 @@ from functools import partial
 
 from stockyard.domain.nodes.node_types import ANY
 from stockyard.domain.records import Cluster, Fact, NodeClaim, Placement
+from stockyard.domain.values.states import PowerWish
 from stockyard.errors import (
     CapacityAwaited,
     Conflict,
@@ -22,7 +23,7 @@ from stockyard.errors import (
 from stockyard.lifecycle.nodes.draining import grace_seconds
 from stockyard.lifecycle.nodes.node_claim import MOVES
 from stockyard.lifecycle.nodes.node_commands import waits_for
-from stockyard.lifecycle.nodes.node_phases import ENVIRONMENT_PHASE, MACHINE_PHASE, PROVISIONED
+from stockyard.lifecycle.nodes.node_phases import ENVIRONMENT_PHASE, MACHINE_PHASE, PROVISIONED, SLOWEST_SECONDS
 from stockyard.lifecycle.procedure import Phase
 from stockyard.operations.engine.advance import Fence, Loaded, advance
 from stockyard.operations.engine.ledger import lines_of
@@ -37,6 +38,7 @@ from stockyard.operations.node_claims import launch_groups, machine_holds
 from stockyard.operations.node_claims.delete import forgetting
 from stockyard.operations.node_claims.deprovision import drain, leave, place_of, terminate
 from stockyard.operations.node_claims.drift import as_launched
+from stockyard.operations.node_claims.power import why_not
 from stockyard.operations.node_claims.reservations import watch_end
 from stockyard.operations.node_claims.usage import claim_usage
 from stockyard.operations.node_claims.work import node_work
@@ -45,7 +47,7 @@ from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome, Remove, Write
 from stockyard.ports.clusters import TOKEN
-from stockyard.ports.nodes import HINDRANCE, Attests, LooksTogether, ShowsNodeConsole
+from stockyard.ports.nodes import HINDRANCE, Attests, LooksTogether, ShowsNodeConsole, Switches
 
 LOOK_AGAIN, LOOK_LATE = 15, 60
 """Seconds until the next look at a machine whose vendor cannot tell when it is ready: at least, and at most."""
@@ -122,13 +124,28 @@ def _initialize(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -
         return Outcome(False, f"Waiting for node {observed_node['name']} {needs}.", wait_seconds=LOOK_AGAIN)
     if claim.power != "Off":
         return Outcome(True)
-    source, work = node_work(services, claim, MACHINE_PHASE, fence)
-    return source.power(work, "Off")
+    return _switch(services, claim, "Off", fence)
 
 
 def _power(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:
+    return _switch(services, claim, claim.power_wish, fence) if claim.power_wish else Outcome(True)
+
+
+def _switch(services: Services, claim: NodeClaim, state: PowerWish, fence: Fence[NodeClaim]) -> Outcome:
+    """Switch the machine. Nobody comes here without a source that can, unless a release took that from its kind."""
     source, work = node_work(services, claim, MACHINE_PHASE, fence)
-    return source.power(work, claim.power_wish) if claim.power_wish else Outcome(True)
+    if not isinstance(source, Switches):
+        raise NodeCouldNotBeProvisioned(str(why_not(services, claim)))
+    return source.power(work, state)
+
+
+def _environment(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:
+    """The environment, unless the claim asks for a machine that is off, of a kind that switches none: then nothing is
+    made."""
+    cannot = why_not(services, claim) if claim.power == "Off" else None
+    if cannot:
+        raise NodeCouldNotBeProvisioned(f"The claim asks for a node that is off. {cannot}")
+    return node_environments.ensure(services, claim, fence)
 
 
 def _or_elsewhere(work: Work) -> Work:
@@ -253,7 +270,8 @@ def _limit(services: Services, claim: NodeClaim, phase: Phase) -> int:
         grace = grace_seconds(claim, drain_seconds(services, claim))
         return UNLIMITED if grace is None else max(phase.limit_seconds, grace + 2 * silence_seconds(services))
     rules = {"launch": services.settings.launch_seconds, "register": services.settings.register_seconds}
-    return max(rules.get(phase.name, phase.limit_seconds), limits_of(services, claim).get(phase.name, 0))
+    own = min(SLOWEST_SECONDS, limits_of(services, claim).get(phase.name, 0))
+    return max(rules.get(phase.name, phase.limit_seconds), own)
 
 
 def _console(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> str | None:
@@ -272,7 +290,7 @@ RUNNER: Runner[NodeClaim] = Runner(
     MOVES,
     remove=lambda services, claim, fence, _: terminate(services, claim, fence),
     actions={
-        "environment": _or_elsewhere(node_environments.ensure),
+        "environment": _or_elsewhere(_environment),
         "launch": _or_elsewhere(_launch),
         "register": _or_elsewhere(_register),
         "initialize": _or_elsewhere(_initialize),

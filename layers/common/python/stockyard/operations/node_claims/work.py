@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeEnvironment, NodeProvider
@@ -10,6 +12,7 @@ from stockyard.errors import CredentialsRevoked, NodeCouldNotBeProvisioned
 from stockyard.operations.cloud_accounts.of_provider import account_of, host_of, reference_of
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import Owner, StoreLedger
+from stockyard.operations.node_claims.environment_outputs import opened
 from stockyard.operations.node_claims.launch_groups import StoreGroup
 from stockyard.operations.node_claims.machine_holds import StoreHolds
 from stockyard.operations.services import Services
@@ -51,6 +54,7 @@ def node_work(services: Services, claim: NodeClaim, phase: str, fence: Fence[Nod
         account=account,
         host=host,
         environment=environment,
+        secret_outputs=partial(opened, services, environment) if environment is not None else dict,
         group=StoreGroup(services, placed.group, claim.id, owner.guard) if placed.group else None,
         holds=StoreHolds(services, claim, owner.guard) if isinstance(source, TakesFromGroups) else None,
     )
@@ -78,6 +82,7 @@ def environment_work(
         session=session,
         account=account,
         host=host,
+        secret_outputs=partial(opened, services, environment),
     )
     return source, work
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.nodes.declared_types import capacity_counter, declared, node_types_of
 from stockyard.domain.nodes.node_types import NodeType, canonical
 from stockyard.domain.platform import CAPACITY, SHARED_CAPACITY
@@ -14,7 +15,7 @@ from stockyard.operations.cloud_accounts.of_provider import account_number, acco
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import LaunchesSlowly, NodeSource, Reserves, SellsFromSheet, TracksPrices
+from stockyard.ports.nodes import CountsStock, LaunchesSlowly, NodeSource, Reserves, SellsFromSheet, TracksPrices
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability
 
@@ -44,6 +45,19 @@ class Catalog:
     scopes: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """Machines that a provider has in all, by the bare name of their type, and when they were counted."""
+
+    totals: Mapping[str, int]
+    counted_at: str | None
+
+    def most(self, name: str, declared_most: int | None) -> int:
+        """Largest number of nodes of a type: its total, or what the document allows where that is less."""
+        total = max(0, self.totals.get(name, 0))
+        return total if declared_most is None else min(total, declared_most)
+
+
 Key = tuple[str, tuple[tuple[str, int, str], ...], int]
 """Tenant, its providers' ids and versions and as of when their moving prices are, and the quarter of an hour."""
 
@@ -66,7 +80,17 @@ def load(services: Services) -> Catalog:
 
 def _prices_as_of(services: Services, provider: NodeProvider) -> str:
     source: object = services.node_sources.get(provider.kind)
-    return source.prices_as_of(provider) if isinstance(source, TracksPrices) else ""
+    prices = source.prices_as_of(provider) if isinstance(source, TracksPrices) else ""
+    stock = stock_of(services, provider)
+    return prices if stock is None else f"{prices} {stock.counted_at}"
+
+
+def stock_of(services: Services, provider: NodeProvider) -> Stock | None:
+    """Count of the provider's machines; None of a kind whose machines are not counted."""
+    if not isinstance(services.node_sources.get(provider.kind), CountsStock):
+        return None
+    source: object = source_of(services, provider)
+    return Stock(source.totals(provider), source.counted_at(provider)) if isinstance(source, CountsStock) else None
 
 
 def build(services: Services, providers: list[NodeProvider]) -> Catalog:
@@ -75,11 +99,9 @@ def build(services: Services, providers: list[NodeProvider]) -> Catalog:
     limits: dict[str, Limit] = {}
     scopes: dict[str, str] = {}
     for provider in providers:
-        everything += provider_node_types(services, provider)
-        for declaration in declared(provider):
-            if declaration.max_capacity is not None:
-                name = canonical(provider.name, declaration.name)
-                limits[name] = Limit(capacity_counter(provider, declaration.name), declaration.max_capacity)
+        node_types = provider_node_types(services, provider)
+        everything += node_types
+        limits |= _limits(provider, node_types, stock_of(services, provider))
         source = services.node_sources.get(provider.kind)
         if source is not None:
             scopes[provider.name] = source.scope(provider, account_of(services, provider))
@@ -88,12 +110,25 @@ def build(services: Services, providers: list[NodeProvider]) -> Catalog:
     return Catalog(index, named, {provider.name: provider for provider in providers}, limits, scopes)
 
 
+def _limits(provider: NodeProvider, node_types: Iterable[NodeType], stock: Stock | None) -> dict[str, Limit]:
+    """Limits of the provider's types by canonical name: of those that its document limits, or of all that are
+    counted."""
+    most = {part.name: part.max_capacity for part in declared(provider) if part.max_capacity is not None}
+    if stock is not None:
+        most = {node_type.bare: stock.most(node_type.bare, most.get(node_type.bare)) for node_type in node_types}
+    return {canonical(provider.name, name): Limit(capacity_counter(provider, name), n) for name, n in most.items()}
+
+
 def provider_node_types(services: Services, provider: NodeProvider) -> list[NodeType]:
     """The node types of one provider: discovered where its source can, as declared otherwise."""
     source = source_of(services, provider)
     if source is None:
         return node_types_of(provider, built=False)
-    return list(source.node_types(provider, account_of(services, provider)))
+    node_types = source.node_types(provider, account_of(services, provider))
+    owned, counted = provider_kinds.kind(provider.kind).owned, isinstance(source, CountsStock)
+    if not (owned or counted):
+        return list(node_types)
+    return [replace(each, owned=owned, limited=each.limited or counted) for each in node_types]
 
 
 def source_of(services: Services, provider: NodeProvider) -> NodeSource | None:

@@ -15,6 +15,7 @@ from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import Conflict
 from stockyard.lifecycle.nodes import node_claim as lifecycle
 from stockyard.operations.listing import every
+from stockyard.operations.node_providers.catalog import stock_of
 from stockyard.operations.node_providers.visible import users
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Replace
@@ -26,8 +27,18 @@ Counters = Mapping[tuple[str, str], str]
 """The counter of each limited type by its provider's id and its canonical name."""
 
 
-def counters_of(providers: Iterable[NodeProvider]) -> Counters:
-    """The counters of the types that these documents limit."""
+def counters_of(services: Services, providers: Iterable[NodeProvider]) -> Counters:
+    """The counters of the types that these providers limit, by their documents or because machines are counted."""
+    providers = list(providers)
+    counters = dict(_declared_counters(providers))
+    for provider in providers:
+        stock = stock_of(services, provider)
+        for name in stock.totals if stock is not None else ():
+            counters[(provider.id, canonical(provider.name, name))] = capacity_counter(provider, name)
+    return counters
+
+
+def _declared_counters(providers: Iterable[NodeProvider]) -> Counters:
     return {
         (provider.id, canonical(provider.name, declaration.name)): capacity_counter(provider, declaration.name)
         for provider in providers
@@ -38,7 +49,7 @@ def counters_of(providers: Iterable[NodeProvider]) -> Counters:
 
 def becomes_limited(before: NodeProvider, after: NodeProvider) -> bool:
     """Whether a change of the document limits a type that was not limited."""
-    return not counters_of([after]).keys() <= counters_of([before]).keys()
+    return not _declared_counters([after]).keys() <= _declared_counters([before]).keys()
 
 
 def lacking(counters: Counters, claim: NodeClaim) -> str | None:
@@ -69,7 +80,7 @@ def take_over(services: Services, counters: Counters, claims: Iterable[NodeClaim
 
 def take_over_all(services: Services, provider: NodeProvider) -> int:
     """Count all nodes of the types that the provider's document limits, of a shared one those of every tenant."""
-    counters = counters_of([provider])
+    counters = counters_of(services, [provider])
     return sum(take_over(user, counters, every(user.store, NodeClaim)) for user in users(services, provider))
 
 

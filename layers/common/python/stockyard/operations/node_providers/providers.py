@@ -275,7 +275,7 @@ def delete_provider(services: Services, id_or_name: str, actor: str) -> Operatio
         Add(f"quota/{QUOTA}", -1),
         Create(operation),
     )
-    removals = [Remove(Counter, counter) for counter in limited_types.counters_of([provider]).values()]
+    removals = [Remove(Counter, counter) for counter in limited_types.counters_of(services, [provider]).values()]
     removals += [Remove(Fact, mark.id) for mark in marks(services, provider)]
     for start in range(0, len(removals), _WRITES):
         services.store.commit(*removals[start : start + _WRITES])

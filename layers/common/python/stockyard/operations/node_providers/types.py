@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from stockyard.domain.nodes.declared_types import capacity_counter, declared, type_id
+from stockyard.domain.nodes.declared_types import DeclaredType, capacity_counter, declared, type_id
 from stockyard.domain.nodes.node_types import NodeType
-from stockyard.domain.nodes.views import node_type_view
+from stockyard.domain.nodes.views import Capacity, node_type_view
 from stockyard.domain.platform import CAPACITY, is_shared
 from stockyard.domain.records import Counter, NodeProvider
 from stockyard.domain.values import ids
 from stockyard.errors import InvalidInput, NotFound
 from stockyard.operations.listing import every
-from stockyard.operations.node_providers.catalog import provider_node_types
+from stockyard.operations.node_providers.catalog import Stock, provider_node_types, stock_of
 from stockyard.operations.node_providers.visible import all_providers, by_name, named
 from stockyard.operations.services import Services
 
@@ -66,7 +66,12 @@ def _views(services: Services, types: Iterable[Type]) -> list[dict[str, Any]]:
     page = list(types)
     owners = {provider.id: provider for provider, _ in page}
     written = {key: {part.name: part for part in declared(provider)} for key, provider in owners.items()}
-    limited = (key for key, parts in written.items() if any(p.max_capacity is not None for p in parts.values()))
+    stocks = {key: stock_of(services, provider) for key, provider in owners.items()}
+    limited = (
+        key
+        for key, parts in written.items()
+        if stocks[key] is not None or any(part.max_capacity is not None for part in parts.values())
+    )
     counters = (record for key in limited for record in every(services.store, Counter, f"{CAPACITY}{key}/"))
     used = {record.id: record.value for record in counters}
     return [
@@ -74,8 +79,23 @@ def _views(services: Services, types: Iterable[Type]) -> list[dict[str, Any]]:
             provider,
             node_type,
             written[provider.id].get(node_type.bare),
-            used.get(capacity_counter(provider, node_type.bare), 0),
+            _capacity(provider, node_type, written[provider.id].get(node_type.bare), stocks[provider.id], used),
             services.tenant,
         )
         for provider, node_type in page
     ]
+
+
+def _capacity(
+    provider: NodeProvider,
+    node_type: NodeType,
+    declaration: DeclaredType | None,
+    stock: Stock | None,
+    used: Mapping[str, int],
+) -> Capacity:
+    """Capacity of a type: by the document, or by the count of its machines."""
+    total = declaration.max_capacity if declaration is not None else None
+    claimed = used.get(capacity_counter(provider, node_type.bare), 0)
+    if stock is None:
+        return Capacity(total, claimed)
+    return Capacity(stock.most(node_type.bare, total), claimed, stock.counted_at)

@@ -280,6 +280,7 @@ def _placement(current: _Round, selection: _Selection, now: str) -> Placement:
         counted=choice.node_type.limited,
         options=options,
         considered=dict(selection.considered),
+        owned=choice.node_type.owned,
     )
 
 

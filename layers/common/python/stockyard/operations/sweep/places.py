@@ -18,8 +18,8 @@ from stockyard.operations.clusters.phases import start_following
 from stockyard.operations.clusters.snapshots.snapshots import prune
 from stockyard.operations.listing import every
 from stockyard.operations.machines.pending_pods import picture_of
+from stockyard.operations.node_claims import comparisons, lost_machines, reservations
 from stockyard.operations.node_claims import environments as node_environments
-from stockyard.operations.node_claims import lost_machines, reservations
 from stockyard.operations.node_claims.cluster_claims import claims_of
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
@@ -105,6 +105,7 @@ class PlaceSweep:
             self._kept_machines(account, claims, here)
             self._old_snapshots(account)
             self._reservations(claims, here)
+            self._comparisons(claims, here)
         if view.whole and self.trusted:
             self._lost_machines(view, claims, here)
         clusters = clusters_of(self.services, account.id) if account is not None else []
@@ -196,6 +197,10 @@ class PlaceSweep:
         own = (claim for claim in claims if claim.placement is not None and claim.placement.provider_id in here)
         for claim in reservations.to_ask(own, self.services.clock.now()):
             self.tally.attempt(claim.id, reservations.ask, self.services, claim.id)
+
+    def _comparisons(self, claims: Iterable[NodeClaim], here: Mapping[str, NodeProvider]) -> None:
+        for claim, mark in comparisons.to_compare(self.services, claims, here):
+            self.tally.attempt(claim.id, comparisons.compare_machine, self.services, claim.id, mark)
 
 
 def look_at_machine(services: Services, claim_id: str) -> str | None:

@@ -128,7 +128,7 @@ class Turn:
     def _claims(self, claims: Sequence[NodeClaim], providers: Mapping[str, NodeProvider]) -> None:
         if not self.trusted:
             return
-        counters = limited_types.counters_of(providers.values())
+        counters = limited_types.counters_of(self.services, providers.values())
         uncounted: list[NodeClaim] = []
         for claim in claims:
             self.at_work = self.at_work or claim.deleting or claim.phase == PENDING or claim.power_wish is not None

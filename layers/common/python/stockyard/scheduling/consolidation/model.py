@@ -19,7 +19,8 @@ class RunningNode:
     """A node that is there and ready.
 
     ``pods`` are those that would have to move, equal ones together: not those of daemon sets, nor those that stay with
-    the node. ``node.free`` is what is left beside them. ``price`` is in USD an hour.
+    the node. ``node.free`` is what is left beside them. ``price`` is what it weighs, see ``NodeType.weight``: USD an
+    hour of a rented node.
     """
 
     node: Node
@@ -33,6 +34,13 @@ class RunningNode:
     """Why it may not be disrupted now, in words; None: it may."""
     drifted: bool = False
     """Whether it is not as it would be made now."""
+    own_usd_hour: float | None = None
+    """Price that the owner of an owned machine says, 0 where it says none; None for a rented one."""
+
+    @property
+    def usd_hour(self) -> float:
+        """Price in money."""
+        return self.price if self.own_usd_hour is None else self.own_usd_hour
 
     @property
     def name(self) -> str:
@@ -145,14 +153,14 @@ class Decision:
     @property
     def price_before(self) -> float:
         """Price of the nodes that go, in USD an hour."""
-        return sum(node.price for node in self.nodes)
+        return sum(node.usd_hour for node in self.nodes)
 
     @property
     def price_after(self) -> float:
         """Price of the nodes that come, in USD an hour."""
         if self.by_pools:
             return self.price_before
-        return sum(replacement.claim.price for replacement in self.replacements)
+        return sum(replacement.claim.usd_hour for replacement in self.replacements)
 
     @property
     def saving(self) -> float:

@@ -75,4 +75,4 @@ def _coming(number: int, replacement: Replacement) -> RunningNode:
     claim = replacement.claim
     name = f"{claim.pool.name}-{number}"
     node = Node(name, {**claim.labels, HOSTNAME: name}, dict(claim.row.room), claim.pool.taints, ports=claim.row.ports)
-    return RunningNode(node, (), claim.pool.name, claim.price)
+    return RunningNode(node, (), claim.pool.name, claim.price, own_usd_hour=claim.own_usd_hour)

@@ -84,6 +84,11 @@ def consolidate(fleet: Fleet, settings: model.Settings | None = None) -> Decisio
     return Search(fleet, settings or model.Settings()).decide()
 
 
+def own_weight(nodes: Iterable[RunningNode]) -> float:
+    """Weight of the owned machines among the nodes. That they are left saves no money, so pods do not move for it."""
+    return sum(node.price for node in nodes if node.own_usd_hour is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """A set of nodes that would go, and the packing of their pods; without one, some pod has no place."""
@@ -321,7 +326,7 @@ class Search:
         before = sum(node.price for node in trial.nodes)
         least = sum(fleet.rules_of(node).minimum_saving for node in trial.nodes)
         margin = self.settings.margin * (before if trial.plan is not None and trial.plan.claims else 0.0)
-        if saving < max(least, margin, EPSILON):
+        if saving < max(least, margin, EPSILON + own_weight(trial.nodes)):
             return False
         return self._is_budgeted(trial.nodes) and all(
             balanced_score(saving * part.share, part.cost, part.pool_price, part.pool_cost).approved

@@ -95,5 +95,5 @@ def share_of(row: Row, name: str) -> float:
     if name == NODES:
         return 1000
     if name == MONEY:
-        return row.price
+        return row.usd_hour
     return row.node_type.capacity.get(name, 0)

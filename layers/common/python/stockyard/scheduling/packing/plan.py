@@ -54,8 +54,18 @@ class Claim:
 
     @property
     def price(self) -> float:
-        """USD an hour."""
+        """Weight of the node in the plan: USD an hour, and next to nothing for what is owned."""
         return self.row.price
+
+    @property
+    def usd_hour(self) -> float:
+        """Price in money; ``UNKNOWN_PRICE`` where it is not known."""
+        return self.row.usd_hour
+
+    @property
+    def own_usd_hour(self) -> float | None:
+        """Price that the owner of an owned machine says, 0 where it says none; None for a rented one."""
+        return self.row.own_usd_hour if self.row.node_type.owned else None
 
     @property
     def node_types(self) -> Sequence[NodeType]:
@@ -88,7 +98,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Place of each pod. ``price`` is what the new nodes cost in USD an hour."""
+    """Place of each pod. ``usd_hour`` is what the new nodes cost, ``price`` what the plan was made small by."""
 
     placements: tuple[Placement, ...]
     claims: tuple[Claim, ...]
@@ -103,8 +113,13 @@ class Plan:
 
     @property
     def price(self) -> float:
-        """USD an hour of all new nodes."""
+        """Weight of all new nodes: USD an hour of those that are rented."""
         return sum(claim.price for claim in self.claims)
+
+    @property
+    def usd_hour(self) -> float:
+        """Price of all new nodes in money."""
+        return sum(claim.usd_hour for claim in self.claims)
 
     @property
     def gap(self) -> float | None:

@@ -52,11 +52,19 @@ class Row:
     capacity_type: str
     zone: str
     price: float
+    """What plans make as small as they can, see ``NodeType.weight``: USD an hour of what is rented."""
     room: Mapping[str, int]
     values: Mapping[str, Value]
     """The values of the labels that were left open."""
     ports: tuple[HostPort, ...] = ()
     """The ports of the node that daemon sets take."""
+    own_usd_hour: float = 0.0
+    """The price that the owner of an owned type says."""
+
+    @property
+    def usd_hour(self) -> float:
+        """Price in money; ``UNKNOWN_PRICE`` where it is not known."""
+        return self.own_usd_hour if self.node_type.owned else self.price
 
 
 def zones_of(pools: Iterable[Pool]) -> set[str]:
@@ -149,13 +157,15 @@ class RowSource:
         for offering in node_type.offerings:
             if not capacity.has(offering.capacity_type):
                 continue
-            money = node_type.money(offering)
-            price = UNKNOWN_PRICE if money is None else money
+            weight, money = node_type.weight(offering), node_type.money(offering)
+            price = UNKNOWN_PRICE if weight is None else weight
             for zone in self._zones(offering.zones, zones):
                 ids = dict.fromkeys(id_keys, pool.zone_ids.get(str(zone)))
                 for values_of_open in combinations:
                     named = {**values_of_open, **ids, ZONE: zone}
-                    yield Row(number, node_type, offering.capacity_type, str(zone), price, room, named)
+                    own = money or 0.0
+                    kind = offering.capacity_type
+                    yield Row(number, node_type, kind, str(zone), price, room, named, own_usd_hour=own)
 
     def _zones(self, zones: Sequence[str], requirement: Requirement) -> list[str]:
         """The zones of an offering that the pool allows; for any zone those that somebody names, and where pods ask for

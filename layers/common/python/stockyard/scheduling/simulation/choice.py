@@ -43,12 +43,12 @@ def _least(node_type: NodeType) -> float:
 
 
 def _prices(node_type: NodeType) -> dict[str, float]:
-    """The price by zone; a type of unknown price costs more than all."""
+    """The weight by zone, see ``NodeType.weight``; a type of unknown price weighs more than all."""
     prices: dict[str, float] = {}
     for way in node_type.offerings:
-        money = node_type.money(way)
+        weight = node_type.weight(way)
         for zone in way.zones:
-            prices[zone] = min(prices.get(zone, float("inf")), float("inf") if money is None else money)
+            prices[zone] = min(prices.get(zone, float("inf")), float("inf") if weight is None else weight)
     return prices
 
 

@@ -72,6 +72,11 @@ class SimulatedNode:
     @property
     def price(self) -> float:
         """USD an hour."""
+        return self.claim.usd_hour
+
+    @property
+    def weight(self) -> float:
+        """Weight of the node in decisions, see ``NodeType.weight``."""
         return self.claim.price
 
     @property
@@ -208,10 +213,11 @@ class Cluster:
             contents.node,
             contents.pods,
             node.pool,
-            node.price,
+            node.weight,
             contents.cost,
             node.claim.row.capacity_type == SPOT,
             "it is held" if now < self._held_until(node, now) else "",
+            own_usd_hour=node.claim.own_usd_hour,
         )
 
     def _held_until(self, node: SimulatedNode, now: int) -> float:

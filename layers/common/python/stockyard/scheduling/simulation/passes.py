@@ -25,7 +25,7 @@ from stockyard.scheduling.consolidation.pace import (
     hold_seconds,
 )
 from stockyard.scheduling.consolidation.places import homeless_pods
-from stockyard.scheduling.consolidation.search import empty_nodes
+from stockyard.scheduling.consolidation.search import empty_nodes, own_weight
 from stockyard.scheduling.packing.plan import Claim
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.simulation.cluster import Cluster, SimulatedNode
@@ -165,7 +165,7 @@ class Passes:
         if reason == UNDERUTILIZED:
             self._left_at, self._held_until, self._held_times = now, 0, 0
         evicted = [self._yard.leave(self._cluster.nodes[node.name], now) for node in going]
-        saving = sum(node.price for node in going) - sum(node.price for node in coming)
+        saving = sum(node.usd_hour for node in going) - sum(node.price for node in coming)
         self.events.append(
             Event(now, reason, tuple(node.name for node in going), plan.replacements, sum(evicted), saving)
         )
@@ -195,9 +195,9 @@ class Passes:
 
     def _is_too_little(self, plan: _Plan, fleet: Fleet, able: Sequence[RunningNode]) -> bool:
         before = sum(node.price for node in able)
-        coming = [self._cluster.nodes[name].price for name in plan.replacements]
+        coming = [self._cluster.nodes[name].weight for name in plan.replacements]
         margin = Settings().margin * before if coming and len(able) < len(plan.nodes) else 0.0
-        least = max(sum(fleet.rules_of(node).minimum_saving for node in able), margin, EPSILON)
+        least = max(sum(fleet.rules_of(node).minimum_saving for node in able), margin, EPSILON + own_weight(able))
         return before - sum(coming) < least
 
     def _give_up(self, plan: _Plan, now: int, *, hold: bool) -> int:

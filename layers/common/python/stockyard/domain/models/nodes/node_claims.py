@@ -185,6 +185,8 @@ class PlacementView(PlacementOption):
     """All ways that came into question, the cheapest first."""
     considered: dict[str, int]
     """How many node types there were by the rule that ruled them out."""
+    owned: bool
+    """Whether its machine is the owner's anyway, so that nothing is paid where ``usd_hour`` is 0."""
 
 
 class NodeClaimView(View):
@@ -288,6 +290,8 @@ class ChosenView(PlacementOption):
 
     provider: str
     """The node provider of the type."""
+    owned: bool
+    """Whether its machine is the owner's anyway, so that nothing is paid where ``usd_hour`` is 0."""
 
 
 class CandidateView(View):
@@ -301,6 +305,8 @@ class CandidateView(View):
     usd_hour: UsdHour
     cost: float | None
     """What orders the types that fit; null where it is ruled out."""
+    owned: bool
+    """Whether its machine is the owner's anyway, so that nothing is paid where ``usd_hour`` is 0."""
     rule: str | None
     """The first rule that ruled it out; null when it fits."""
     message: str

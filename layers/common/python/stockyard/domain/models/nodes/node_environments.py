@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stockyard.domain.models.base import View
 from stockyard.domain.models.clusters.views import ConditionView
 from stockyard.domain.models.view_fields import CreatedAt, Message, Reason, UpdatedAt, Version
@@ -27,8 +29,10 @@ class NodeEnvironmentView(View):
     message: Message
     conditions: list[ConditionView]
     """What is observed of it, an aspect each."""
-    outputs: dict[str, str]
-    """What it has for its nodes, such as the ids of subnets."""
+    outputs: dict[str, Any]
+    """What it has for its nodes, such as the ids of subnets: JSON values by name."""
+    secret_outputs: list[str]
+    """Names of further outputs, which are sealed and never shown."""
     created_at: CreatedAt
     updated_at: UpdatedAt
     version: Version

@@ -31,6 +31,8 @@ class CapacityView(View):
     available: int | None
     """How many more there may be; null where the number is not limited, negative when the limit was lowered below what
     is claimed."""
+    counted_at: str | None
+    """When the provider's machines were counted; null where the number is only what the document allows."""
 
 
 class NodeTypeView(View):
@@ -66,6 +68,9 @@ class NodeTypeView(View):
     """Orders the types of a provider: what is written, else the price where it is known, else an estimate."""
     usd_hour: float | None
     """USD an hour of the cheapest offering in its cheapest zone; null where no price is known."""
+    owned: bool
+    """Whether its machines are the owner's anyway: such types come before all that are rented. A node of one costs
+    nothing where ``usd_hour`` is 0."""
     offerings: list[OfferingView]
     """The ways to get a node of it."""
     disk_gib: int

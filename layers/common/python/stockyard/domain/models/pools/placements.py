@@ -42,6 +42,8 @@ class PlannedNodeView(View):
     """The zone; ``*`` is any."""
     capacity_type: CapacityType
     usd_hour: UsdHour
+    owned: bool
+    """Whether its machine is the owner's anyway, so that nothing is paid where ``usd_hour`` is 0."""
     alternatives: int
     """How many other node types would do."""
     pods: list[str]

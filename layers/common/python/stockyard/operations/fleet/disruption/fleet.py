@@ -22,7 +22,7 @@ from stockyard.lifecycle.nodes.drift import is_drifted
 from stockyard.lifecycle.nodes.interruption import INTERRUPTED, is_interrupted
 from stockyard.lifecycle.pools.pool import living, pauses
 from stockyard.lifecycle.pools.spread import kept_for_balance
-from stockyard.operations.fleet.disruption.price_now import price_of
+from stockyard.operations.fleet.disruption.price_now import price_of, weight_of
 from stockyard.operations.fleet.pools.scale_up import headroom_of, waiting_groups
 from stockyard.operations.fleet.pools.unused_room import believe
 from stockyard.operations.fleet.state import Workload, fleet_state
@@ -242,15 +242,17 @@ def _running_node(
 ) -> model.RunningNode:
     """A node with its pods; ``why`` is what keeps it, and an unknown price does so too."""
     costs = (eviction_cost(pod.deletion_cost, pod.priority) for pod, count in pods for _ in range(count))
+    owned = claim.placement is not None and claim.placement.owned
     return model.RunningNode(
         node,
         pods,
         claim.pool,
-        price or 0.0,
+        weight_of(claim, price or 0.0),
         disruption_cost(costs),
         spot=claim.placement is not None and claim.placement.capacity_type == SPOT,
         hindrance=why or (None if price is not None else "its price is not known"),
         drifted=is_drifted(claim),
+        own_usd_hour=price if owned else None,
     )
 
 

@@ -117,7 +117,7 @@ def _decision(decision: Decision) -> dict[str, Any]:
                 "type": row.node_type.name,
                 "zone": row.zone,
                 "capacity_type": row.capacity_type,
-                "usd_hour": round(row.price, 6),
+                "usd_hour": round(row.usd_hour, 6),
             }
             for replacement, row in zip(decision.replacements, rows, strict=True)
         ],
@@ -151,7 +151,7 @@ def _node(
         "claim_id": claim.id,
         "pool": node.pool,
         "type": claim.placement.type if claim.placement is not None else "",
-        "usd_hour": round(node.price, 6),
+        "usd_hour": round(node.usd_hour, 6),
         "leaves": bool(reason),
         "why": reason or _why(view, node, record, decision, is_cut=is_cut),
         "until": times.to_text(until) if until is not None and not reason else None,

@@ -10,7 +10,9 @@ from stockyard.domain.pools.budgets import UNDERUTILIZED
 from stockyard.domain.pools.disruption_records import ClusterDisruption
 from stockyard.domain.records import NodeClaim
 from stockyard.operations.fleet.disruption.fleet import View
+from stockyard.operations.fleet.disruption.price_now import weight_of
 from stockyard.scheduling.consolidation.model import RunningNode, Settings
+from stockyard.scheduling.consolidation.search import own_weight
 
 EPSILON = 1e-9
 
@@ -19,7 +21,7 @@ def price_now(view: View, claim: NodeClaim) -> float:
     """Price of the claim's node in USD an hour, as the catalogue has it now, or else as it was bought."""
     node = next((node for node in view.fleet.nodes if node.name == (claim.node_name or claim.name)), None)
     placed = claim.placement.usd_hour if claim.placement is not None else None
-    return (node.price if node is not None else 0.0) or placed or 0.0
+    return (node.usd_hour if node is not None else 0.0) or placed or 0.0
 
 
 def saved(
@@ -40,9 +42,11 @@ def too_little(view: View, leaving: Sequence[RunningNode], coming: Sequence[Node
     """Reason why the nodes are not worth to leave for their price any more, in words; None: they are. Prices and rules
     may have changed since, and where only some of the nodes may leave, all that was made for them has come."""
     before = sum(node.price for node in leaving)
-    saving = before - sum(price_now(view, claim) for claim in coming)
+    saving = before - sum(weight_of(claim, price_now(view, claim)) for claim in coming)
     margin = Settings().margin * before if partly and coming else 0.0
-    least = max(sum(view.fleet.rules_of(node).minimum_saving for node in leaving), margin, EPSILON)
+    least = max(
+        sum(view.fleet.rules_of(node).minimum_saving for node in leaving), margin, EPSILON + own_weight(leaving)
+    )
     if saving >= least:
         return None
     return f"To let {len(leaving)} nodes go would save {saving:.4f} USD an hour, and {least:.4f} is the least."

@@ -105,10 +105,16 @@ def _workloads(manifests: Sequence[Mapping[str, Any]]) -> Workloads:
         raise InvalidInput.at(f"/manifests{place}", detail) from None
 
 
+_ALIKE = 1e-6
+"""USD an hour by which a plan's price may differ from its weight."""
+
+
 def _view(cluster: Cluster | None, workloads: Workloads, supplied: Supplied, plan: Plan) -> dict[str, Any]:
     nodes = [_node(claim) for claim in plan.claims]
     is_priced = all(node["usd_hour"] is not None for node in nodes)
-    bound = plan.bound if is_priced and plan.bound is not None and plan.bound < UNKNOWN_PRICE else None
+    # A bound is of what plans make small: where owners say prices, that is another sum.
+    is_priced_alike = is_priced and abs(plan.usd_hour - plan.price) < _ALIKE
+    bound = plan.bound if is_priced_alike and plan.bound is not None and plan.bound < UNKNOWN_PRICE else None
     gap = plan.gap if bound is not None else None
     cut_short = _cut_short(plan)
     remarks = [*cut_short, *_remarks(workloads, supplied, is_priced)]
@@ -122,7 +128,7 @@ def _view(cluster: Cluster | None, workloads: Workloads, supplied: Supplied, pla
         ],
         "left_out": [_left_out(item) for item in plan.left_out],
         "complete": not cut_short,
-        "usd_hour": round(plan.price, 6) if is_priced else None,
+        "usd_hour": round(plan.usd_hour, 6) if is_priced else None,
         "bound": None if bound is None else round(bound, 6),
         "gap": None if gap is None else max(0.0, round(gap, 6)),
         "warnings": [remark("", detail) for detail in remarks],
@@ -160,7 +166,8 @@ def _node(claim: Claim) -> dict[str, Any]:
         "provider": row.node_type.provider,
         "zone": row.zone,
         "capacity_type": row.capacity_type,
-        "usd_hour": None if row.price == UNKNOWN_PRICE else row.price,
+        "usd_hour": None if row.usd_hour == UNKNOWN_PRICE else row.usd_hour,
+        "owned": row.node_type.owned,
         "alternatives": len(claim.node_types) - 1,
         "pods": list(claim.pods),
     }

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.month_budgets import Scope, usd_month_of
+from stockyard.domain.nodes.node_types import way_text
 from stockyard.domain.pools.limits import too_small
 from stockyard.domain.pools.records import DYNAMIC, NewPool, Pool
 from stockyard.domain.records import Cluster
@@ -57,7 +58,8 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
     if best is not None:
         creates += [{"kind": "node", "name": best.node_type.name} for _ in range(count)]
         total = None if best.usd_hour is None else best.usd_hour * count
-        items = [PriceItem(f"{best.node_type.name} ({best.capacity_type})", count, total)] if count else []
+        way = way_text(best.node_type, best.capacity_type)
+        items = [PriceItem(f"{best.node_type.name} ({way})", count, total)] if count else []
     else:
         warnings.append({"pointer": "", "detail": judged["verdict"]})
         # What nodes cost that nothing is known of, nobody knows.
@@ -110,10 +112,11 @@ def _price_items(planned: Sequence[Claim]) -> list[PriceItem]:
     """A line of the bill for each kind of node."""
     from stockyard.scheduling.packing.rows import UNKNOWN_PRICE
 
-    counts = Counter((node.row.node_type.name, node.row.capacity_type, node.row.price) for node in planned)
+    rows = [node.row for node in planned]
+    counts = Counter((row.node_type.name, way_text(row.node_type, row.capacity_type), row.usd_hour) for row in rows)
     return [
-        PriceItem(f"{name} ({capacity_type})", count, None if price >= UNKNOWN_PRICE else price * count)
-        for (name, capacity_type, price), count in sorted(counts.items())
+        PriceItem(f"{name} ({way})", count, None if price >= UNKNOWN_PRICE else price * count)
+        for (name, way, price), count in sorted(counts.items())
     ]
 
 
