@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from stockyard_client.cli.context import Context
-from stockyard_client.cli.output.node_sheets import dollars
+from stockyard_client.cli.output.node_sheets import OWN, dollars
 from stockyard_client.cli.output.tables import ellipsis, style_of
 
 _WORDS = {"node-claim": "claim"}
@@ -41,8 +41,9 @@ def _label(context: Context, document: Mapping[str, Any], indent: int) -> Text:
         text.append(f" {name}" if kind else str(name), style="bold")
     if status := str(document.get("status") or ""):
         text.append(f"  {status}", style=style_of(status) or "")
-    price = dollars(document.get("usd_hour"))
-    parts = (document.get("type"), price and f"{price} USD/hour", document.get("message"))
+    price = dollars(document.get("usd_hour"), owned=bool(document.get("owned")))
+    price = price if price in (None, OWN) else f"{price} USD/hour"
+    parts = (document.get("type"), price, document.get("message"))
     details = "".join(f"  {' '.join(str(part).split())}" for part in parts if part)
     if context.room is not None:
         room = context.room - indent - text.cell_len

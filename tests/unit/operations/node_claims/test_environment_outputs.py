@@ -21,6 +21,7 @@ from stockyard.operations.node_claims.environments import look_again, remove_unu
 from stockyard.operations.node_claims.work import node_work
 from stockyard.ports import Outcome
 from stockyard.ports.nodes import EnvironmentWork, Prepared
+from tests.harness.sweeping import Reaper
 from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World
 from tests.unit.operations.node_claims.test_environments import SMALL, Building
@@ -163,3 +164,33 @@ def test_a_record_of_an_earlier_release_is_read() -> None:
     assert from_item(NodeEnvironment, earlier) == from_item(NodeEnvironment, item) == record
     changed = replace(record, outputs={"deep": [1, {"a": None}]})
     assert from_item(NodeEnvironment, to_item("acme", changed)) == changed
+
+
+def test_a_worker_that_dies_behind_the_seal_leaves_nothing_in_the_end(
+    nodes: Nodes, source: _Templated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.outputs, source.secret = {"token": CANARY}, frozenset({"token"})
+    commit = type(nodes.services.store).commit
+
+    def dies(store: Any, *writes: Any) -> None:
+        records = [getattr(write, "record", None) for write in writes]
+        if any(isinstance(record, NodeEnvironment) and record.sealed_as for record in records):
+            raise RuntimeError("killed")
+        commit(store, *writes)
+
+    monkeypatch.setattr(type(nodes.services.store), "commit", dies)
+    with pytest.raises(RuntimeError, match="killed"):
+        made(nodes)
+    assert len(sealed(nodes)) == 1
+    monkeypatch.undo()
+    assert nodes.relay() == ["available"]
+    assert len(sealed(nodes)) == 2
+    assert opened(nodes.services, environment(nodes)) == {"token": CANARY}
+    (claim,) = every(nodes.services.store, NodeClaim)
+    nodes.delete(claim)
+    nodes.relay()
+    assert remove_unused(nodes.services, environment(nodes))
+    for _ in range(4):
+        nodes.hours(0.5)
+        Reaper(nodes.registry, nodes.clock, lambda _: nodes.services).run(reconciled=True)
+    assert sealed(nodes) == []

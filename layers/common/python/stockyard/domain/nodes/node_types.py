@@ -24,9 +24,9 @@ DEFAULT_ZONE = "global"
 DEFAULT_PODS = 110
 CPU, MEMORY, PODS, STORAGE = "cpu", "memory", "pods", "ephemeral-storage"
 _HUGE_PAGES = "hugepages-"
-OWN_WEIGHT = 1e-9
-"""Weight of a cost unit of one's own machines where rented ones weigh their price in USD an hour. All of them together
-weigh less than the cheapest rented one, and among themselves the one with fewer cost units weighs less."""
+OWN_WEIGHT, MOST_OWN_COST = 1e-9, 100_000
+"""Weight of a cost unit of one's own machines where rented ones weigh their price in USD an hour, and the units that
+count: a machine weighs less than a tenth of the cheapest rented one, and the one with fewer units weighs less."""
 COST_PER_CPU, COST_PER_GIB, COST_PER_OTHER = 10, 2, 10_000
 _GIB = 2**30
 LEAST_GIB = 2
@@ -132,7 +132,7 @@ class NodeType:
     def weight(self, offering: Offering) -> float | None:
         """Amount that plans make as small as they can: the price of a rented node, or of an owned one a trifle that
         rises with its cost, so that owned ones come first. None where a price is not known."""
-        return (self.cost + 1) * OWN_WEIGHT if self.owned else self.money(offering)
+        return own_weight(self.cost) if self.owned else self.money(offering)
 
     def extended(self) -> frozenset[str]:
         """The extended resources that it has."""
@@ -314,6 +314,11 @@ def parse_property(key: str, text: str) -> tuple[str, ...]:
                 "with a letter or digit at both ends"
             )
     return values
+
+
+def own_weight(cost: float) -> float:
+    """Weight of an owned machine of that cost in plans, see ``NodeType.weight``."""
+    return (min(cost, MOST_OWN_COST) + 1) * OWN_WEIGHT
 
 
 def way_text(node_type: NodeType, capacity_type: str | None) -> str:

@@ -91,4 +91,9 @@ def _claim(claim: NodeClaim) -> dict[str, Any]:
     below = [node("node", claim.node_name, claim.phase, id=claim.machine_id or None)] if claim.node_name else []
     status = "Deleting" if claim.deleting else claim.phase
     drawn = node("node-claim", claim.name, status, id=claim.id, message=claim.message, children=below)
-    return {**drawn, "type": claim.type_ref, "usd_hour": placed.usd_hour if placed is not None else None}
+    return {
+        **drawn,
+        "type": claim.type_ref,
+        "usd_hour": placed.usd_hour if placed is not None else None,
+        "owned": placed is not None and placed.owned,
+    }

@@ -218,6 +218,8 @@ class TreeNode(View):
     usd_hour: float | None = None
     """USD an hour of a node, or of all nodes of a pool or of the cluster; null for other things and while a price is
     not known."""
+    owned: bool = False
+    """Whether a node's machine is its owner's anyway, so that nothing is paid where ``usd_hour`` is 0."""
     children: list[TreeNode] = Field(default_factory=list)
     """What is below it."""
 

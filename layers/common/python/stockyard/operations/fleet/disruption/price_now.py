@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from stockyard.domain.nodes.disks import with_disk
-from stockyard.domain.nodes.node_types import ANY, OWN_WEIGHT, SPOT, NodeType, Offering
+from stockyard.domain.nodes.node_types import ANY, SPOT, NodeType, Offering, own_weight
 from stockyard.domain.nodes.prices import known_zones, priced_zones
 from stockyard.domain.pools.bids import Bid, on_demand_price
 from stockyard.domain.records import NodeClaim
@@ -39,7 +39,7 @@ def price_of(stock: Supply, claim: NodeClaim) -> float | None:
 def weight_of(claim: NodeClaim, price: float) -> float:
     """Weight of the claim's node in decisions, see ``NodeType.weight``; ``price`` is its price in USD an hour."""
     placed = claim.placement
-    return (placed.cost + 1) * OWN_WEIGHT if placed is not None and placed.owned else price
+    return own_weight(placed.cost) if placed is not None and placed.owned else price
 
 
 def _at_its_least(way: Offering, zones: Sequence[str], ids: Mapping[str, str]) -> Offering:
