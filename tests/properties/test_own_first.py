@@ -15,8 +15,8 @@ FEW, MANY = 150, 5000
 def node_type(chance: Random, name: str, *, owned: bool) -> NodeType:
     cores = chance.choice((2, 4, 8, 64))
     room = {"cpu": cores * 1000, "memory": cores * 4000, "pods": 110_000}
-    cost, said = chance.choice((0.0, 36.0, 1e7)), chance.choice((None, 0.0, 3.0))
-    offering = Offering("on-demand", ("a",), said if owned else chance.choice((0.001, 0.01, 0.4)))
+    cost, own_price = chance.choice((0.0, 36.0, 1e7)), chance.choice((None, 0.0, 3.0))
+    offering = Offering("on-demand", ("a",), own_price if owned else chance.choice((0.001, 0.01, 0.4)))
     return NodeType(f"lab.{name}", "lab", {INSTANCE_TYPE: (name,)}, room, room, cost, (offering,), owned=owned)
 
 

@@ -17,8 +17,8 @@ KIND = ProviderKind(OWN_HOSTS, "stockyard.providers.nodes.simulated.document:Sim
 @contextmanager
 def with_kinds(*kinds: ProviderKind) -> Iterator[None]:
     """Besides the registry's kinds these are there, as built ones; a kind of the same name takes the other's place."""
-    known = dict(registry.NodeKinds())
-    provider_kinds.use(known | {kind.name: replace(kind, built=True) for kind in kinds})
+    registered = dict(registry.NodeKinds())
+    provider_kinds.use(registered | {kind.name: replace(kind, built=True) for kind in kinds})
     try:
         yield
     finally:

@@ -56,10 +56,10 @@ def test_limit_of_phase_is_the_providers_where_it_is_longer(kind: str, name: str
 
 
 def test_workflows_outlast_the_slowest_phases_of_a_provider() -> None:
-    asked = ("environment", "launch", "register", "terminate", "power")
+    slow_phases = ("environment", "launch", "register", "terminate", "power")
     for kind in ("create_node", "delete_node", "power_node"):
         procedure = procedure_of(PROCEDURES, kind)
-        longest = (SLOWEST_SECONDS if phase.name in asked else phase.limit_seconds for phase in procedure.phases)
+        longest = (SLOWEST_SECONDS if phase.name in slow_phases else phase.limit_seconds for phase in procedure.phases)
         assert procedure.timeout_seconds > sum(longest), kind
 
 

@@ -1,4 +1,4 @@
-"""Machines of one's own come before all that are rented, whatever their owner says that they cost."""
+"""Own machines come before all that are rented, whatever price their owner says."""
 
 from __future__ import annotations
 

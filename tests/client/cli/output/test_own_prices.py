@@ -1,4 +1,4 @@
-"""What the command line writes in place of a price of machines that their owner has anyway."""
+"""Words of the command line in place of a price, for machines that are owned."""
 
 from __future__ import annotations
 

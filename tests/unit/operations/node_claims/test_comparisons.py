@@ -1,4 +1,4 @@
-"""Machines of a source that has to be asked: when each is compared, and what its claim says of the answer."""
+"""Machines of a source that has to be questions: when each is compared, and what its claim says of the answer."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ WORDS = "image: noble instead of jammy"
 
 
 class _Comparing(SimulatedNodes):
-    """Implements ``Compares`` besides; ``asked`` are the claims that it was asked for."""
+    """Implements ``Compares`` besides; ``questions`` are the claims that it was questions for."""
 
-    asked: Sequence[str] = ()
+    questions: Sequence[str] = ()
     mark = "commit-1"
     words: str | None = None
     fault: Exception | None = None
@@ -36,7 +36,7 @@ class _Comparing(SimulatedNodes):
         return self.mark
 
     def drift(self, work: NodeWork) -> str | None:
-        self.asked = (*self.asked, work.claim.name)
+        self.questions = (*self.questions, work.claim.name)
         if self.fault is not None:
             raise self.fault
         return self.words
@@ -55,7 +55,7 @@ def nodes(world: World, source: _Comparing) -> Nodes:
     return nodes
 
 
-def made(nodes: Nodes, name: str = "one") -> NodeClaim:
+def available(nodes: Nodes, name: str = "one") -> NodeClaim:
     claim = nodes.claim(name)
     nodes.schedule()
     nodes.relay()
@@ -65,10 +65,10 @@ def made(nodes: Nodes, name: str = "one") -> NodeClaim:
 
 def swept(nodes: Nodes, source: _Comparing, hours: float = 0) -> tuple[str, ...]:
     """Names of the claims that a sweep after so many hours compares."""
-    source.asked = ()
+    source.questions = ()
     nodes.hours(hours)
     Reaper(nodes.registry, nodes.clock, lambda _: nodes.services).run(reconciled=True)
-    return tuple(source.asked)
+    return tuple(source.questions)
 
 
 def not_drifted(nodes: Nodes, claim: NodeClaim) -> tuple[str, str, str]:
@@ -77,7 +77,7 @@ def not_drifted(nodes: Nodes, claim: NodeClaim) -> tuple[str, str, str]:
 
 
 def test_a_machine_is_compared_once_a_day_and_when_its_template_moved(nodes: Nodes, source: _Comparing) -> None:
-    claim = made(nodes)
+    claim = available(nodes)
     assert [swept(nodes, source, hours) for hours in (0, 1, 22, 1.1, 0)] == [("one",), (), (), ("one",), ()]
     source.mark = "commit-2"
     assert [swept(nodes, source), swept(nodes, source)] == [("one",), ()]
@@ -86,7 +86,7 @@ def test_a_machine_is_compared_once_a_day_and_when_its_template_moved(nodes: Nod
 
 
 def test_what_differs_is_a_condition_that_goes_again(nodes: Nodes, source: _Comparing) -> None:
-    claim = made(nodes)
+    claim = available(nodes)
     source.words = WORDS
     swept(nodes, source)
     text = f"Changed since the launch: what the provider would make. {WORDS}"
@@ -106,7 +106,7 @@ def test_what_differs_is_a_condition_that_goes_again(nodes: Nodes, source: _Comp
 def test_a_vendor_that_does_not_answer_leaves_all_as_it_was_and_is_asked_again(
     nodes: Nodes, source: _Comparing
 ) -> None:
-    claim = made(nodes)
+    claim = available(nodes)
     source.fault = VendorUnavailable("no answer")
     assert swept(nodes, source) == swept(nodes, source, 0.1) == ("one",)
     assert nodes.now(claim) == claim
@@ -120,14 +120,14 @@ def test_who_waited_longest_is_first_and_no_sweep_compares_too_many(
 ) -> None:
     monkeypatch.setattr(comparisons, "MOST", 2)
     for name in ("a", "b", "c"):
-        made(nodes, name)
+        available(nodes, name)
     assert [swept(nodes, source), swept(nodes, source), swept(nodes, source)] == [("a", "b"), ("c",), ()]
     assert swept(nodes, source, 25) == ("a", "b")
     assert swept(nodes, source) == ("c",)
 
 
 def test_only_machines_that_stand_are_compared(nodes: Nodes, source: _Comparing, monkeypatch: Any) -> None:
-    claim = made(nodes)
+    claim = available(nodes)
     power_claim(nodes.services, claim.id, "Off", "user:ann")
     assert swept(nodes, source) == ()
     assert comparisons.compare_machine(nodes.services, claim.id, "m") is None

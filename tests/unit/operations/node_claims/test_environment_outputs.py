@@ -31,7 +31,7 @@ CANARY = "canary-4f1c"
 
 
 class _Templated(Building):
-    """Its outputs are what ``outputs`` says, the ones of ``secret`` sealed."""
+    """Source whose outputs are ``outputs``, those of ``secret`` sealed."""
 
     outputs: Mapping[str, Any] = MappingProxyType({})
     secret: frozenset[str] = frozenset()
@@ -57,7 +57,7 @@ def nodes(world: World, source: _Templated) -> Nodes:
     return nodes
 
 
-def made(nodes: Nodes) -> NodeClaim:
+def available(nodes: Nodes) -> NodeClaim:
     claim = nodes.claim(cluster_ref="demo")
     nodes.schedule()
     nodes.relay()
@@ -67,7 +67,7 @@ def made(nodes: Nodes) -> NodeClaim:
 def prepared_again(nodes: Nodes) -> NodeClaim:
     (cluster,) = every(nodes.services.store, Cluster)
     look_again(nodes.services, cluster)
-    return made(nodes)
+    return available(nodes)
 
 
 def environment(nodes: Nodes) -> NodeEnvironment:
@@ -81,7 +81,7 @@ def sealed(nodes: Nodes) -> list[str]:
 
 def test_outputs_are_json_and_one_that_goes_goes(nodes: Nodes, source: _Templated) -> None:
     source.outputs = {"ids": ["a", 1, None], "network": {"deep": [{"mtu": 1500.5}]}, "flag": True}
-    assert made(nodes).phase == "Available"
+    assert available(nodes).phase == "Available"
     assert environment(nodes).outputs == {**source.outputs, "found": "here"}
     source.outputs = {"ids": []}
     assert prepared_again(nodes).phase == "Available"
@@ -91,7 +91,7 @@ def test_outputs_are_json_and_one_that_goes_goes(nodes: Nodes, source: _Template
 
 def test_secret_outputs_are_sealed_and_given_to_the_source_alone(nodes: Nodes, source: _Templated) -> None:
     source.outputs, source.secret = {"token": {"value": CANARY}, "open": "yes"}, frozenset({"token"})
-    claim = made(nodes)
+    claim = available(nodes)
     record = environment(nodes)
     assert (record.outputs, record.secret_outputs) == ({"found": "here", "open": "yes"}, ("token",))
     assert CANARY not in json.dumps(node_environment_view(record)) + repr(nodes.registry.table)
@@ -113,7 +113,7 @@ def test_secret_outputs_are_sealed_and_given_to_the_source_alone(nodes: Nodes, s
 
 def test_the_worker_that_is_late_takes_its_seal_away(nodes: Nodes, source: _Templated, monkeypatch: Any) -> None:
     source.outputs, source.secret = {"token": CANARY}, frozenset({"token"})
-    made(nodes)
+    available(nodes)
     before = sealed(nodes)
     commit = type(nodes.services.store).commit
 
@@ -127,7 +127,7 @@ def test_the_worker_that_is_late_takes_its_seal_away(nodes: Nodes, source: _Temp
     (cluster,) = every(nodes.services.store, Cluster)
     look_again(nodes.services, cluster)
     monkeypatch.setattr(type(nodes.services.store), "commit", late)
-    assert made(nodes).phase == "Available"
+    assert available(nodes).phase == "Available"
     assert sealed(nodes) == before
     assert opened(nodes.services, environment(nodes)) == {"token": CANARY}
 
@@ -145,7 +145,7 @@ def test_what_cannot_be_kept_fails_by_name_and_shows_no_value(
     nodes: Nodes, source: _Templated, outputs: dict[str, Any], words: str
 ) -> None:
     source.outputs, source.secret = outputs, frozenset({"plan"})
-    claim = made(nodes)
+    claim = available(nodes)
     operation = nodes.operation(claim)
     assert claim.phase == "Failed"
     assert operation.error is not None
@@ -180,7 +180,7 @@ def test_a_worker_that_dies_behind_the_seal_leaves_nothing_in_the_end(
 
     monkeypatch.setattr(type(nodes.services.store), "commit", dies)
     with pytest.raises(RuntimeError, match="killed"):
-        made(nodes)
+        available(nodes)
     assert len(sealed(nodes)) == 1
     monkeypatch.undo()
     assert nodes.relay() == ["available"]

@@ -33,7 +33,7 @@ def nodes(world: World) -> Nodes:
     return nodes
 
 
-def made(nodes: Nodes, **fields: str) -> NodeClaim:
+def available(nodes: Nodes, **fields: str) -> NodeClaim:
     claim = nodes.claim(**fields)
     nodes.schedule()
     nodes.relay()
@@ -41,7 +41,7 @@ def made(nodes: Nodes, **fields: str) -> NodeClaim:
 
 
 def test_a_switch_is_refused_by_the_name_of_the_kind_and_no_operation_begins(nodes: Nodes) -> None:
-    claim = made(nodes)
+    claim = available(nodes)
     operations = list(every(nodes.services.store, Operation))
     for state in STATES:
         with pytest.raises(IllegalTransition, match=WHY):
@@ -53,7 +53,7 @@ def test_a_switch_is_refused_by_the_name_of_the_kind_and_no_operation_begins(nod
 
 
 def test_no_machine_is_made_that_is_to_be_off(nodes: Nodes) -> None:
-    claim = made(nodes, power="Off")
+    claim = available(nodes, power="Off")
     assert (claim.phase, nodes.machines()) == ("Failed", [])
     assert f"The claim asks for a node that is off. {WHY}" in nodes.operation(claim).error.cause  # type: ignore[union-attr]
     nodes.delete(claim)

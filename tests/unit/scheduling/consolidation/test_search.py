@@ -267,12 +267,12 @@ OWN_TYPE = replace(TYPES[1], name="hosts.large", provider="hosts", owned=True, u
 
 
 def test_pods_leave_rented_nodes_for_own_ones_and_never_the_other_way():
-    mine, rented = own("mine", LARGE, pod()), running("rented", SMALL, pod())
-    decision = consolidate(fleet(mine, rented, types=(*TYPES, OWN_TYPE)))
+    host, rented = own("host", LARGE, pod()), running("rented", SMALL, pod())
+    decision = consolidate(fleet(host, rented, types=(*TYPES, OWN_TYPE)))
     assert (names(decision), decision.replacements) == (["rented"], ())
     # Not even where a rented node of a tenth of the price would do, nor where own ones could be fewer.
-    assert consolidate(fleet(mine, types=TYPES)) is None
-    assert consolidate(fleet(mine, own("other", LARGE, pod()), types=(*TYPES, OWN_TYPE))) is None
+    assert consolidate(fleet(host, types=TYPES)) is None
+    assert consolidate(fleet(host, own("other", LARGE, pod()), types=(*TYPES, OWN_TYPE))) is None
 
 
 def test_a_rented_node_is_replaced_by_an_own_one_and_its_price_is_counted():

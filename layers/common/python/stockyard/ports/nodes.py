@@ -174,8 +174,8 @@ class Compares(Protocol):
         ...
 
     def drift(self, work: NodeWork) -> str | None:
-        """What differs between the claim's machine and a new one, in words for people and without values of secrets;
-        None for nothing. Changes nothing. Raises ``VendorError`` where that cannot be told now."""
+        """Differences between the claim's machine and a new one, in words for people and without values of secrets;
+        None for none. Changes nothing. Raises ``VendorError`` where that cannot be told now."""
         ...
 
 

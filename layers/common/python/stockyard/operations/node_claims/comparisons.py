@@ -32,8 +32,8 @@ MOST_WORDS = 500
 def to_compare(
     services: Services, claims: Iterable[NodeClaim], providers: Mapping[str, NodeProvider]
 ) -> list[tuple[NodeClaim, str]]:
-    """The claims of ``providers`` (by id) that are to be compared now, those first that have waited longest, and the
-    mark of the template that each is compared with; at most ``MOST``."""
+    """Claims of ``providers`` (by id) to compare now, the one first that has waited longest, with the mark of the
+    template that each is compared with; at most ``MOST``."""
     marks: dict[str, str] = {}
     for provider in providers.values():
         if isinstance(services.node_sources.get(provider.kind), Compares):
