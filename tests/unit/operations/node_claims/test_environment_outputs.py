@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +24,7 @@ from stockyard.ports import Outcome
 from stockyard.ports.nodes import EnvironmentWork, Prepared
 from tests.harness.sweeping import Reaper
 from tests.harness.worlds.ports import with_ports
-from tests.unit.operations.conftest import World
+from tests.unit.operations.conftest import World, make_world
 from tests.unit.operations.node_claims.test_environments import SMALL, Building
 from tests.unit.operations.nodes import Nodes
 
@@ -41,20 +42,28 @@ class _Templated(Building):
         return Prepared(True, facts={"found": "here"}, outputs=self.outputs, secret_outputs=self.secret)
 
 
-@pytest.fixture
-def source(world: World) -> _Templated:
+def source_of(world: World) -> _Templated:
     source = _Templated(world.registry.store)
     source.things, source.meanwhile = set(), lambda: None
     return source
 
 
-@pytest.fixture
-def nodes(world: World, source: _Templated) -> Nodes:
+def yard(world: World, source: _Templated) -> Nodes:
     nodes = Nodes.of(world.registry, world.services, world.clock)
     nodes.services = with_ports(nodes.services, node_sources={"simulated": source})
     assert world.drive(world.create(), "provision_cluster") == "ready"
     nodes.provider("lab", SMALL)
     return nodes
+
+
+@pytest.fixture
+def source(world: World) -> _Templated:
+    return source_of(world)
+
+
+@pytest.fixture
+def nodes(world: World, source: _Templated) -> Nodes:
+    return yard(world, source)
 
 
 def available(nodes: Nodes) -> NodeClaim:
@@ -166,31 +175,69 @@ def test_a_record_of_an_earlier_release_is_read() -> None:
     assert from_item(NodeEnvironment, to_item("acme", changed)) == changed
 
 
-def test_a_worker_that_dies_behind_the_seal_leaves_nothing_in_the_end(
-    nodes: Nodes, source: _Templated, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class _Killed(BaseException):
+    """End of a worker, which nothing catches."""
+
+
+def _killing(monkeypatch: pytest.MonkeyPatch, nodes: Nodes, number: int, *, behind: bool) -> list[str]:
+    """Kill the worker at its call of that number that writes, before or ``behind`` it; the calls that were made."""
+    calls: list[str] = []
+
+    def counted(kind: type[Any], name: str) -> None:
+        real = getattr(kind, name)
+
+        def call(self: Any, *args: Any) -> Any:
+            calls.append(name)
+            if len(calls) != number:
+                return real(self, *args)
+            if behind:
+                real(self, *args)
+            raise _Killed
+
+        monkeypatch.setattr(kind, name, call)
+
+    counted(type(nodes.services.store), "commit")
+    for name in ("put", "delete"):
+        counted(type(nodes.services.secrets), name)
+    return calls
+
+
+def _life(monkeypatch: pytest.MonkeyPatch, number: int, *, behind: bool) -> list[str]:
+    """A first preparation with a secret whose worker is killed at that write, another one with a new secret, and the
+    removal of the environment. The writes of the first one."""
+    world = make_world()
+    source = source_of(world)
+    nodes = yard(world, source)
     source.outputs, source.secret = {"token": CANARY}, frozenset({"token"})
-    commit = type(nodes.services.store).commit
-
-    def dies(store: Any, *writes: Any) -> None:
-        records = [getattr(write, "record", None) for write in writes]
-        if any(isinstance(record, NodeEnvironment) and record.sealed_as for record in records):
-            raise RuntimeError("killed")
-        commit(store, *writes)
-
-    monkeypatch.setattr(type(nodes.services.store), "commit", dies)
-    with pytest.raises(RuntimeError, match="killed"):
-        available(nodes)
-    assert len(sealed(nodes)) == 1
-    monkeypatch.undo()
-    assert nodes.relay() == ["available"]
-    assert len(sealed(nodes)) == 2
-    assert opened(nodes.services, environment(nodes)) == {"token": CANARY}
-    (claim,) = every(nodes.services.store, NodeClaim)
-    nodes.delete(claim)
+    first = nodes.claim("first", cluster_ref="demo")
+    nodes.schedule()
+    with monkeypatch.context() as patched:
+        calls = _killing(patched, nodes, number, behind=behind)
+        with suppress(_Killed):
+            nodes.relay()
     nodes.relay()
-    assert remove_unused(nodes.services, environment(nodes))
+    assert nodes.now(first).phase == "Available", number
+    assert opened(nodes.services, environment(nodes)) == {"token": CANARY}, number
+    source.outputs = {"token": CANARY * 2}
+    second = prepared_again(nodes)
+    assert opened(nodes.services, environment(nodes)) == {"token": CANARY * 2}, number
+    for claim in (first, second):
+        nodes.delete(claim)
+    nodes.relay()
+    assert remove_unused(nodes.services, environment(nodes)), number
     for _ in range(4):
         nodes.hours(0.5)
         Reaper(nodes.registry, nodes.clock, lambda _: nodes.services).run(reconciled=True)
-    assert sealed(nodes) == []
+    assert sealed(nodes) == [], number
+    return calls
+
+
+def test_a_worker_killed_at_any_write_leaves_outputs_and_seal_together(
+    monkeypatch: pytest.MonkeyPatch, soaking: bool
+) -> None:
+    calls = _life(monkeypatch, 0, behind=False)
+    seal_at = calls.index("put") + 1
+    numbers = range(1, len(calls) + 1) if soaking else range(seal_at, seal_at + 2)
+    for number in numbers:
+        for behind in (False, True):
+            assert len(_life(monkeypatch, number, behind=behind)) >= number
