@@ -180,7 +180,7 @@ class _Killed(BaseException):
 
 
 def _killing(monkeypatch: pytest.MonkeyPatch, nodes: Nodes, number: int, *, behind: bool) -> list[str]:
-    """Kill the worker at its call of that number that writes, before or ``behind`` it; the calls that were made."""
+    """Kill the worker before or ``behind`` the write of that number; names of the writes so far."""
     calls: list[str] = []
 
     def counted(kind: type[Any], name: str) -> None:
