@@ -14,6 +14,10 @@ from typing import Any
 
 import httpx
 
+from agent.stockyard_agent.transport import HttpRequest, HttpResponse, Unreachable
+from agent.stockyard_site import allowed
+from agent.stockyard_site.site_api import GivenRequest
+from agent.stockyard_site.target import Target
 from local.authority import Authority
 from local.kubernetes.api import ConnectionReset, KubeApi
 from local.kubernetes.store import Key
@@ -73,31 +77,30 @@ class KubernetesHost:
         return SiteTransport(self, site)
 
     def ask(self, site: str, call: SiteCall, seconds: float = WAIT_SECONDS) -> SiteReply | None:
-        """See ``ports.sites.SiteRequests.ask``: the connector gets what a record holds, and so do we."""
-        call = unpacked_call(call.method, call.path, packed_call(call))
-        if not self._is_allowed(call):
-            return SiteReply(403, {}, b"{}", None)
-        assert "authorization" not in call.headers
-        headers = {**call.headers, "authorization": f"Bearer {self.token}"}
-        try:
-            answer = self.answer(httpx.Request(call.method, f"{SERVER}{call.path}", headers=headers, content=call.body))
-        except httpx.TransportError as error:
-            return SiteReply(0, {}, b"", f"the host does not answer: {error}")
-        return unpacked_reply(packed_reply(SiteReply(answer.status_code, dict(answer.headers), answer.read())))
-
-    def _is_allowed(self, call: SiteCall) -> bool:
-        """Whether a line of the allow-list has the request, as a connector judges it; the line is noted."""
-        path, _, query = call.path.partition("?")
-        keys = {part.partition("=")[0] for part in query.split("&") if part}
-        for line in host_template.allow_list(self.account.attributes["namespaces"], [BASE]):
-            methods, _, target = line.partition(" ")
-            own, _, own_keys = target.partition("?")
-            parts = zip(own.split("/"), path.split("/"), strict=False)
-            fits = own.count("/") == path.count("/") and all(a in ("*", b) for a, b in parts)
-            if fits and call.method in methods.split(",") and keys <= set(own_keys.split(",")):
+        """See ``ports.sites.SiteRequests.ask``: a connector with the allow-list of the template carries it out."""
+        given_call = unpacked_call(call.method, call.path, packed_call(call))
+        lines = host_template.allow_list(self.account.attributes["namespaces"], [BASE])
+        allowed_list = allowed.read("\n".join(lines))
+        target = Target(SERVER, self._exchange, lambda: self.token, lambda: allowed_list)
+        answer = target.carry_out(
+            GivenRequest(site, given_call.method, given_call.path, given_call.headers, given_call.body, seconds)
+        )
+        for rule, line in zip(allowed_list.rules, lines, strict=True):
+            path = given_call.path.partition("?")[0]
+            if rule.allows(given_call.method, allowed.path_segments(path)):
                 self.allowed_lines.add(line)
-                return True
-        return False
+        reply = SiteReply(answer.status, answer.headers, answer.body, answer.failure)
+        return unpacked_reply(packed_reply(reply))
+
+    def _exchange(self, request: HttpRequest) -> HttpResponse:
+        """Answer of the host to what the connector sends."""
+        wire = httpx.Request(request.method, request.url, headers=dict(request.headers), content=request.body)
+        try:
+            answer = self.answer(wire)
+        except httpx.TransportError as error:
+            raise Unreachable(str(error)) from None
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return HttpResponse(answer.status_code, headers, answer.read())
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         """Answer of the API to one request."""
