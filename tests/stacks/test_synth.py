@@ -99,6 +99,7 @@ def test_cdk_app_synthesizes_prod_as_cli_does(tmp_path: Path) -> None:
         "cloud_accounts",
         "cluster_profiles",
         "machines",
+        "node_phases",
         "cluster_phases",
         "reaper",
         "requests",
