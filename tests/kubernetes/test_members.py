@@ -139,7 +139,7 @@ class Plane:
 
     def _boot(self, minor: str, subject: str) -> FirstBoot:
         joins = subject != CLUSTER
-        return control_plane.first_boot(
+        return control_plane.ControlPlaneMachine(
             api_url=URL,
             cluster_id=CLUSTER,
             client_id="members-0123456789ab",
@@ -149,7 +149,7 @@ class Plane:
             token=self.stockyard.machine_token(subject),
             joins=joins,
             claim_id=subject if joins else "",
-        )
+        ).first_boot()
 
     def _switch_on(self, name: str, boot: FirstBoot, minor: str) -> None:
         self._number += 1

@@ -23,7 +23,7 @@ from tests.harness.worlds.memory import FixedClock
 from tests.unit.machines.first_boot import VALUES
 
 NAME = f"{PROJECT}/demo"
-SCRIPT = control_plane.first_boot(**{**VALUES, "volume_tags": None, "token": "e" * 64}).script()
+SCRIPT = control_plane.ControlPlaneMachine(**{**VALUES, "volume_tags": None, "token": "e" * 64}).first_boot().script()
 
 
 class Script:

@@ -19,7 +19,7 @@ from tests.unit.machines.played_machine import Machine, prepare
 
 @pytest.fixture
 def rendered() -> str:
-    return gzip.decompress(control_plane.first_boot(**VALUES).cloud_config()).decode()
+    return gzip.decompress(control_plane.ControlPlaneMachine(**VALUES).first_boot().cloud_config()).decode()
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ class Machine:
             "STOCKYARD_MAPPED": str(self.mapped),
         }
         self.program = root / "program" / "stockyard_disk.py"
-        files = control_plane.first_boot(**VALUES, disk_key=key).files
+        files = control_plane.ControlPlaneMachine(**VALUES, disk_key=key).first_boot().files
         self.program.parent.mkdir()
         self.program.write_text(files[data_disk.PROGRAM_PATH].text)
         (self.program.parent / "stockyard_machine.py").write_text(files[control_plane.SCRIPT_PATH].text)

@@ -32,7 +32,10 @@ MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 def test_the_document_is_the_same_each_time(rendered: str) -> None:
     assert rendered.startswith("#cloud-config\n")
-    assert control_plane.first_boot(**VALUES).cloud_config() == control_plane.first_boot(**VALUES).cloud_config()
+    assert (
+        control_plane.ControlPlaneMachine(**VALUES).first_boot().cloud_config()
+        == control_plane.ControlPlaneMachine(**VALUES).first_boot().cloud_config()
+    )
 
 
 def test_the_document_with_the_longest_values_fits() -> None:
@@ -47,12 +50,17 @@ def test_the_document_with_the_longest_values_fits() -> None:
         "creator": first_boot.noise(128),
         "volume_tags": {"stockyard:installation": first_boot.noise(26), "stockyard:tenant": first_boot.noise(63)},
     }
-    assert len(control_plane.first_boot(**values).cloud_config()) <= control_plane.LIMIT == 13 * 1024 < 16 * 1024
+    assert (
+        len(control_plane.ControlPlaneMachine(**values).first_boot().cloud_config())
+        <= control_plane.LIMIT
+        == 13 * 1024
+        < 16 * 1024
+    )
 
 
 def test_a_document_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="user data is"):
-        control_plane.first_boot(**{**VALUES, "api_url": first_boot.noise(16_384)}).cloud_config()
+        control_plane.ControlPlaneMachine(**{**VALUES, "api_url": first_boot.noise(16_384)}).first_boot().cloud_config()
 
 
 def test_programs_arrive_and_values_travel_as_data(files: dict[str, Any]) -> None:
@@ -99,7 +107,9 @@ def test_shellcheck_accepts_the_scripts(files: dict[str, Any], tmp_path: Path, p
 
 
 def test_without_controllers_only_the_network_is_fetched_and_no_kubelet_waits(machine: Any) -> None:
-    text = gzip.decompress(control_plane.first_boot(**{**VALUES, "volume_tags": None}).cloud_config()).decode()
+    text = gzip.decompress(
+        control_plane.ControlPlaneMachine(**{**VALUES, "volume_tags": None}).first_boot().cloud_config()
+    ).decode()
     files = {file["path"]: file["content"] for file in yaml.safe_load(text)["write_files"]}
     assert [line.split("/")[0].split()[1] for line in files[f"{manifests.FOLDER}/sums"].splitlines()] == ["flannel-io"]
     assert f"{manifests.FOLDER}/kustomization.yaml" not in files
@@ -110,7 +120,7 @@ def test_without_controllers_only_the_network_is_fetched_and_no_kubelet_waits(ma
 
 def test_nodes_with_gpus_get_the_device_plugin_and_no_others() -> None:
     values = {**VALUES, "volume_tags": None, "gpu_label": "example.com/gpu-model"}
-    text = gzip.decompress(control_plane.first_boot(**values).cloud_config()).decode()
+    text = gzip.decompress(control_plane.ControlPlaneMachine(**values).first_boot().cloud_config()).decode()
     files = {file["path"]: file["content"] for file in yaml.safe_load(text)["write_files"]}
     document = json.loads(files[f"{manifests.FOLDER}/kustomization.yaml"])
     (resource,) = document["resources"]
@@ -155,9 +165,9 @@ def test_a_timer_asks_whether_a_snapshot_is_due_where_there_may_be_any(files: di
     assert f"ExecStart=/usr/bin/python3 {control_plane.SCRIPT_PATH} backup\n" in files[f"{unit}.service"]["content"]
     assert "ConditionPathExists=/var/lib/stockyard/reported" in files[f"{unit}.service"]["content"]
     assert "OnCalendar=*:0/15" in files[f"{unit}.timer"]["content"]
-    without = control_plane.first_boot(**{**VALUES, "volume_tags": None})
+    without = control_plane.ControlPlaneMachine(**{**VALUES, "volume_tags": None}).first_boot()
     assert f"{unit}.timer" not in without.files
-    member = control_plane.first_boot(**VALUES, joins=True)
+    member = control_plane.ControlPlaneMachine(**VALUES, joins=True).first_boot()
     assert f"ExecStart=/usr/bin/python3 {control_plane.MEMBER_PATH} backup" in member.files[f"{unit}.service"].text
 
 

@@ -23,7 +23,7 @@ PUBLIC, PRIVATE, INTERNAL = "198.51.100.7", "10.160.0.5", "demo-0123456789ab.sto
 @pytest.fixture
 def token_config(tmp_path: Path) -> dict[str, Any]:
     """Configuration of a machine with a token, as its start script unpacks it."""
-    text = control_plane.first_boot(**{**VALUES, "volume_tags": None, "token": TOKEN}).script()
+    text = control_plane.ControlPlaneMachine(**{**VALUES, "volume_tags": None, "token": TOKEN}).first_boot().script()
     assert TOKEN not in text, "it is packed with everything else"
     files = script_files(text)
     return dict(json.loads(files[control_plane.CONFIG_PATH]))
@@ -117,7 +117,8 @@ def test_its_steps_are_told_with_its_token(
 
 def test_what_such_a_machine_is_told_is_for_root_alone() -> None:
     first_boot_of_both = [
-        control_plane.first_boot(**{**VALUES, "token": token}).files[control_plane.CONFIG_PATH] for token in ("", TOKEN)
+        control_plane.ControlPlaneMachine(**{**VALUES, "token": token}).first_boot().files[control_plane.CONFIG_PATH]
+        for token in (None, TOKEN)
     ]
     assert [file.mode for file in first_boot_of_both] == ["0644", "0600"]
-    assert TOKEN not in repr(control_plane.first_boot(**{**VALUES, "token": TOKEN}))
+    assert TOKEN not in repr(control_plane.ControlPlaneMachine(**{**VALUES, "token": TOKEN}).first_boot())

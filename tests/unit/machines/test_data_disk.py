@@ -335,11 +335,13 @@ def test_tokens_do_not_follow_a_redirection(machine: Machine, disk_program: Any)
 def test_what_a_machine_is_told_is_for_root_alone_and_in_no_repr() -> None:
     key = DiskKey("https://vault.example.test", "role-1", "hvs.wrapped", CLIENT_ID)
     files = data_disk.files(key)
-    assert "hvs.wrapped" not in repr(key) + repr(files) + repr(control_plane.first_boot(**VALUES, disk_key=key))
+    assert "hvs.wrapped" not in repr(key) + repr(files) + repr(
+        control_plane.ControlPlaneMachine(**VALUES, disk_key=key).first_boot()
+    )
     assert files[data_disk.CONFIG_PATH].mode == "0600"
     assert json.loads(files[data_disk.CONFIG_PATH].text)["wrapped_secret_id"] == "hvs.wrapped"
-    with_key = control_plane.first_boot(**VALUES, disk_key=key).files
-    assert set(with_key) - set(control_plane.first_boot(**VALUES).files) == set(files)
+    with_key = control_plane.ControlPlaneMachine(**VALUES, disk_key=key).first_boot().files
+    assert set(with_key) - set(control_plane.ControlPlaneMachine(**VALUES).first_boot().files) == set(files)
     unit = files[data_disk.UNIT_PATH].text
     assert f"ExecStart=/usr/bin/python3 {data_disk.PROGRAM_PATH} open\n" in unit
     assert "TimeoutStartSec=infinity" in unit
@@ -358,7 +360,7 @@ def test_the_longest_values_fit() -> None:
     }
     address = f"https://{first_boot.noise(500)}"
     key = DiskKey(address, first_boot.noise(200), first_boot.noise(128), values["client_id"])
-    boot = control_plane.first_boot(**values, disk_key=key)
+    boot = control_plane.ControlPlaneMachine(**values, disk_key=key).first_boot()
     assert len(boot.cloud_config()) <= cloud_config.LIMIT
     assert boot.script()
 

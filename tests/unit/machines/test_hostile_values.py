@@ -42,8 +42,10 @@ def boots(value: str) -> list[FirstBoot]:
     disk = DiskKey(f"https://{value}", value, value, value)
     return [
         node.first_boot(**common, cluster_id=value, claim_id=value),
-        control_plane.first_boot(**plane, cluster_id=value, creator=value, gpu_label=value, disk_key=disk),
-        control_plane.first_boot(**plane, cluster_id=value, claim_id=value, joins=True),
+        control_plane.ControlPlaneMachine(
+            **plane, cluster_id=value, creator=value, gpu_label=value, disk_key=disk
+        ).first_boot(),
+        control_plane.ControlPlaneMachine(**plane, cluster_id=value, claim_id=value, joins=True).first_boot(),
     ]
 
 

@@ -117,9 +117,11 @@ def test_the_longest_document_of_a_member_fits_and_holds_no_key() -> None:
         "issuer": f"https://{first_boot.noise(253)}/realms/{first_boot.noise(255)}",
         "tenant": first_boot.noise(63),
     }
-    boot = control_plane.first_boot(**values, joins=True, creator="ann", workloads=True)
+    boot = control_plane.ControlPlaneMachine(**values, joins=True, creator="ann", takes_pods=True).first_boot()
     assert len(boot.cloud_config()) <= control_plane.LIMIT
-    assert boot == control_plane.first_boot(**values, joins=True), "what is for the whole cluster it is not told"
+    assert boot == control_plane.ControlPlaneMachine(**values, joins=True).first_boot(), (
+        "what is for the whole cluster it is not told"
+    )
     config = json.loads(boot.files[CONFIG_PATH].text)
     assert set(config) == {
         "api_url", "client_id", "cloud_provider", "cluster_id", "issuer", "kubernetes_version", "tenant",
@@ -128,14 +130,14 @@ def test_the_longest_document_of_a_member_fits_and_holds_no_key() -> None:
 
 def test_a_member_without_keys_of_a_cloud_is_told_its_claim_and_its_token() -> None:
     values = {**VALUES, "volume_tags": None}
-    boot = control_plane.first_boot(**values, joins=True, claim_id="ncl_1", token=TOKEN)
+    boot = control_plane.ControlPlaneMachine(**values, joins=True, claim_id="ncl_1", token=TOKEN).first_boot()
     config = json.loads(boot.files[CONFIG_PATH].text)
     assert (config["claim_id"], config["token"], "cloud_provider" in config) == ("ncl_1", TOKEN, False)
     assert boot.files[CONFIG_PATH].mode == "0600"
 
 
 def test_shellcheck_accepts_a_members_script(tmp_path: Path) -> None:
-    boot = control_plane.first_boot(**VALUES, joins=True)
+    boot = control_plane.ControlPlaneMachine(**VALUES, joins=True).first_boot()
     first_boot.check_script(boot.files[control_plane.START_PATH].text, tmp_path)
 
 

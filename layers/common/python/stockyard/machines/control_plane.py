@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from stockyard import kubernetes_versions
 from stockyard.domain.clusters.control_plane import POD_CIDR
@@ -29,7 +30,7 @@ from stockyard.machines.cloud_config import (
 from stockyard.machines.data_disk import DiskKey
 from stockyard.machines.sources import PUBLIC, Sources
 
-__all__ = ["LIMIT", "START_PATH", "first_boot", "person"]
+__all__ = ["LIMIT", "START_PATH", "ControlPlaneMachine", "person"]
 
 RENEW_PATH, SNAPSHOT_PATH = f"{FOLDER}/renew.sh", f"{FOLDER}/snapshot.sh"
 MEMBER_PATH = f"{FOLDER}/stockyard_member.py"
@@ -113,80 +114,92 @@ def given_programs(names: tuple[str, ...]) -> dict[str, str]:
     return {name: program(name).text for name in names}
 
 
-def person(actor: str) -> str:
-    """The realm's user name of an actor; empty for machines, events and names that were not kept letter by letter."""
+def person(actor: str) -> str | None:
+    """The realm's user name of an actor; None for machines, events and names that were not kept letter by letter."""
     kind, _, name = actor.partition(":")
-    return name if kind == "user" and re.fullmatch(r"[A-Za-z0-9._@+-]{1,128}", name) else ""
+    return name if kind == "user" and re.fullmatch(r"[A-Za-z0-9._@+-]{1,128}", name) else None
 
 
-def first_boot(
-    *,
-    api_url: str,
-    cluster_id: str,
-    client_id: str,
-    kubernetes_version: str,
-    issuer: str,
-    tenant: str,
-    creator: str = "",
-    volume_tags: Mapping[str, str] | None = None,
-    volume_key: str = "",
-    token: str = "",
-    disk_key: DiskKey | None = None,
-    gpu_label: str = "",
-    workloads: bool = False,
-    joins: bool = False,
-    claim_id: str = "",
-    sources: Sources = PUBLIC,
-) -> FirstBoot:
-    """Make the user data of the machine.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlaneMachine:
+    """A machine of a control plane, as its user data is made from it."""
 
-    ``kubernetes_version``: a minor of ``kubernetes_versions.TESTED``. ``creator``: the user name that becomes the
-    cluster's first administrator; empty for none. ``volume_tags``: with them the cloud's controllers are installed,
-    and their volumes get these tags; ``volume_key`` as in ``manifests.Controllers``. ``token`` for a machine that
-    proves itself by one: see ``ports.clusters.AttestsControlPlane``. ``disk_key``: with it the data disk is
-    encrypted, and a Vault keeps its key. ``gpu_label``: the label of nodes with GPUs, which get NVIDIA's device
-    plugin; empty for none. ``workloads``: its node takes pods like any other. ``joins``: the control plane is there,
-    and the machine becomes a further member of it; what is for the whole cluster it is not told, and with ``token``
-    it is told its ``claim_id`` too.
-    """
-    machine = {
-        "api_url": api_url.rstrip("/"),
-        "client_id": client_id,
-        "cloud_provider": "" if volume_tags is None else "external",
-        "cluster_id": cluster_id,
-        "issuer": issuer,
-        "kubernetes_version": kubernetes_versions.TESTED[kubernetes_version].release,
-        "tenant": tenant,
-    }
-    if token:
-        machine["token"] = token
-    if joins:
-        return _member(machine, claim_id, sources.arguments(kubernetes_version))
-    machine |= {"creator": creator, "pod_cidr": POD_CIDR, **({"workloads": "yes"} if workloads else {})}
-    controllers = (
-        None if volume_tags is None else manifests.Controllers(kubernetes_version, client_id, volume_tags, volume_key)
-    )
-    files = {
-        CONFIG_PATH: File(json.dumps(machine, indent=1, sort_keys=True), "0600" if token else "0644"),
-        SCRIPT_PATH: machine_program(FIRST),
-        START_PATH: start_script("control_plane.sh"),
-        RENEW_PATH: program("renew.sh"),
-        SNAPSHOT_PATH: program("snapshot.sh"),
-        **{path: File(text) for path, text in _UNITS.items()},
-        **({} if volume_tags is None else _backup(MACHINE_PATH)),
-        **{path: File(text) for path, text in manifests.files(controllers, gpu_label).items()},
-        **(data_disk.files(disk_key) if disk_key is not None else {}),
-    }
-    arguments = f"{sources.arguments(kubernetes_version)} {sources.manifests}"
-    return FirstBoot(files, "Make this machine a Kubernetes control plane", arguments)
+    api_url: str
+    cluster_id: str
+    client_id: str
+    kubernetes_version: str
+    """A minor of ``kubernetes_versions.TESTED``."""
+    issuer: str
+    tenant: str
+    creator: str | None = None
+    """The user name that becomes the cluster's first administrator; None for none."""
+    volume_tags: Mapping[str, str] | None = None
+    """Tags of the volumes of the cloud's controllers; None where these are not installed."""
+    volume_key: str | None = None
+    """The key of these volumes, as in ``manifests.Controllers``."""
+    token: str | None = field(default=None, repr=False)
+    """Token of a machine that proves itself by one: see ``ports.clusters.AttestsControlPlane``."""
+    disk_key: DiskKey | None = None
+    """With it the data disk is encrypted, and a Vault keeps its key."""
+    gpu_label: str | None = None
+    """The label of nodes with GPUs, which get NVIDIA's device plugin; None for no plugin."""
+    takes_pods: bool = False
+    """Whether its node takes pods like any other."""
+    joins: bool = False
+    """Whether the control plane is there, and the machine becomes a further member of it: then it is not told what is
+    for the whole cluster."""
+    claim_id: str | None = None
+    """The claim of a member with a ``token``."""
+    sources: Sources = PUBLIC
+
+    def first_boot(self) -> FirstBoot:
+        """The user data of the machine."""
+        arguments = self.sources.arguments(self.kubernetes_version)
+        values = self._values()
+        if self.joins:
+            return _member(values, self.claim_id, arguments)
+        values |= {
+            "creator": self.creator or "",
+            "pod_cidr": POD_CIDR,
+            **({"workloads": "yes"} if self.takes_pods else {}),
+        }
+        files = {
+            CONFIG_PATH: File(json.dumps(values, indent=1, sort_keys=True), "0644" if self.token is None else "0600"),
+            SCRIPT_PATH: machine_program(FIRST),
+            START_PATH: start_script("control_plane.sh"),
+            RENEW_PATH: program("renew.sh"),
+            SNAPSHOT_PATH: program("snapshot.sh"),
+            **{path: File(text) for path, text in _UNITS.items()},
+            **({} if self.volume_tags is None else _backup(MACHINE_PATH)),
+            **{path: File(text) for path, text in manifests.files(self._controllers(), self.gpu_label).items()},
+            **(data_disk.files(self.disk_key) if self.disk_key is not None else {}),
+        }
+        return FirstBoot(files, "Make this machine a Kubernetes control plane", f"{arguments} {self.sources.manifests}")
+
+    def _values(self) -> dict[str, str]:
+        return {
+            "api_url": self.api_url.rstrip("/"),
+            "client_id": self.client_id,
+            "cloud_provider": "" if self.volume_tags is None else "external",
+            "cluster_id": self.cluster_id,
+            "issuer": self.issuer,
+            "kubernetes_version": kubernetes_versions.TESTED[self.kubernetes_version].release,
+            "tenant": self.tenant,
+            **({} if self.token is None else {"token": self.token}),
+        }
+
+    def _controllers(self) -> manifests.Controllers | None:
+        if self.volume_tags is None:
+            return None
+        return manifests.Controllers(self.kubernetes_version, self.client_id, self.volume_tags, self.volume_key)
 
 
-def _member(machine: dict[str, str], claim_id: str, arguments: str) -> FirstBoot:
+def _member(machine: dict[str, str], claim_id: str | None, arguments: str) -> FirstBoot:
     """The key of the authorities is in none of the files: it comes with the answer to the machine's proof."""
     if not machine["cloud_provider"]:
         del machine["cloud_provider"]
     if "token" in machine:
-        machine["claim_id"] = claim_id
+        machine["claim_id"] = claim_id or ""
     files = {
         node.CONFIG_PATH: File(json.dumps(machine, indent=1, sort_keys=True), "0600" if "token" in machine else "0644"),
         MACHINE_PATH: machine_program(MEMBER),

@@ -107,7 +107,7 @@ STORAGE_CLASS: Mapping[str, Any] = {
 }
 
 
-def storage_class(volume_key: str = "") -> dict[str, Any]:
+def storage_class(volume_key: str | None = None) -> dict[str, Any]:
     """The default class of volumes, which are encrypted by that key, or by the cloud's default one."""
     key = {"kmsKeyId": volume_key} if volume_key else {}
     return {**STORAGE_CLASS, "parameters": {**STORAGE_CLASS["parameters"], **key}}
@@ -124,11 +124,11 @@ class Controllers:
     minor: str
     cluster_name: str
     volume_tags: Mapping[str, str]
-    volume_key: str = ""
-    """The cloud's name of the key that encrypts volumes; empty for the cloud's default one."""
+    volume_key: str | None = None
+    """The cloud's name of the key that encrypts volumes; None for the cloud's default one."""
 
 
-def files(controllers: Controllers | None, gpu_label: str = "") -> dict[str, str]:
+def files(controllers: Controllers | None, gpu_label: str | None = None) -> dict[str, str]:
     """Path -> text of what the machine is given besides the manifests: those of the network, with ``controllers`` those
     of the cloud, and with ``gpu_label``, which nodes with GPUs have, the device plugin for those."""
     plugin = [DEVICE_PLUGIN] if gpu_label else []

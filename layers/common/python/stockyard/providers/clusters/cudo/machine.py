@@ -157,7 +157,7 @@ class Machine:
 def with_first_boot(new_vm: NewVm, work: CloudWork, config: CudoConfig, disk_key: DiskKey | None = None) -> NewVm:
     """The new machine with what it does at its first boot; with ``disk_key`` its data disk is encrypted."""
     cluster = work.cluster
-    first_boot = boot.first_boot(
+    first_boot = boot.ControlPlaneMachine(
         api_url=config.api_url,
         cluster_id=cluster.id,
         client_id=cluster.client_id,
@@ -169,5 +169,5 @@ def with_first_boot(new_vm: NewVm, work: CloudWork, config: CudoConfig, disk_key
         disk_key=disk_key,
         gpu_label=GPU_MODEL,
         sources=config.sources,
-    )
+    ).first_boot()
     return replace(new_vm, start_script=first_boot.script())

@@ -40,14 +40,18 @@ def marks(cluster: Cluster) -> dict[str, str]:
 def user_data(config: Ec2NodesConfig, cluster: Cluster, owner: tags.Owner) -> bytes:
     """User data of such a machine. The same for all members: which claim it is for it reads from its tags."""
     controllers = bool(cluster.settings.get("cloud_controllers"))
-    return control_plane.first_boot(
-        api_url=config.api_url,
-        cluster_id=cluster.id,
-        client_id=cluster.client_id,
-        kubernetes_version=cluster.kubernetes_version,
-        issuer=config.issuer,
-        tenant=owner.tenant,
-        volume_tags=tags.of_tenant(owner.installation, owner.tenant) if controllers else None,
-        joins=True,
-        sources=config.sources,
-    ).cloud_config()
+    return (
+        control_plane.ControlPlaneMachine(
+            api_url=config.api_url,
+            cluster_id=cluster.id,
+            client_id=cluster.client_id,
+            kubernetes_version=cluster.kubernetes_version,
+            issuer=config.issuer,
+            tenant=owner.tenant,
+            volume_tags=tags.of_tenant(owner.installation, owner.tenant) if controllers else None,
+            joins=True,
+            sources=config.sources,
+        )
+        .first_boot()
+        .cloud_config()
+    )

@@ -150,7 +150,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
         MetadataOptions={**images.METADATA},
         BlockDeviceMappings=[images.root_volume(images.ROOT_DEVICE, control_plane_disk_gib(settings), key)],
         NetworkInterfaces=[interface],
-        UserData=control_plane.first_boot(
+        UserData=control_plane.ControlPlaneMachine(
             api_url=config.api_url,
             cluster_id=cluster.id,
             client_id=cluster.client_id,
@@ -159,11 +159,13 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
             tenant=builder.work.tenant,
             creator=control_plane.person(cluster.created_by),
             volume_tags=tags.of_tenant(builder.work.installation, builder.work.tenant) if controllers else None,
-            volume_key=key,
+            volume_key=key or None,
             gpu_label=GPU_NAME,
-            workloads=takes_pods(settings),
+            takes_pods=takes_pods(settings),
             sources=config.sources,
-        ).cloud_config(),
+        )
+        .first_boot()
+        .cloud_config(),
         TagSpecifications=tags.specification(["instance", "volume", "network-interface"], marks),
     )
     return str(answer["Instances"][0]["InstanceId"])
