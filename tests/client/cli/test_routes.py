@@ -95,6 +95,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "GetNodeType": ("type", "get", "lab.small"),
     "ListOperations": ("operation", "list"),
     "GetOperation": ("operation", "get", "op_1"),
+    "GetOperationLog": ("logs", "op_1"),
     "PlanPlacements": ("plan", "-f", "FILE"),
     "ListPrices": ("price", "list"),
     "ListQuotas": ("quota", "list"),
@@ -135,6 +136,7 @@ ANSWER: dict[str, Any] = {
     "phases": [], "provider": "aws", "claim": "c1", "type": "t", "state": "idle", "paused": False, "usd": 1.0,
     "client_id": "c", "client_secret": "s", "interval_hours": 24, "keep": 7, "place": "p", "failure": None,
     "region": "r", "limit": 1, "used": 0, "results": [], "policy": "p", "hours": 1.0,
+    "runs": [{"name": "console"}], "run": "console",
     "kubeconfig": json.dumps({"clusters": [{"cluster": {}}], "users": [{"user": {}}]}),
 }  # fmt: skip
 """A bit of every record: what a command makes of it is not looked at here."""
