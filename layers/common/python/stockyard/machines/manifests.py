@@ -131,13 +131,13 @@ class Controllers:
 def files(controllers: Controllers | None, gpu_label: str | None = None) -> dict[str, str]:
     """Path -> text of what the machine is given besides the manifests: those of the network, with ``controllers`` those
     of the cloud, and with ``gpu_label``, which nodes with GPUs have, the device plugin for those."""
-    plugin = [DEVICE_PLUGIN] if gpu_label else []
+    plugin = [DEVICE_PLUGIN] if gpu_label is not None else []
     cloud = [CLOUD_CONTROLLER, EBS_DRIVER] if controllers is not None else []
     sums = "".join(f"{line}\n" for source in (FLANNEL, *cloud, *plugin) for line in source.sums())
     written = {f"{FOLDER}/sums": sums}
     parts = [
         *([kustomization(controllers)] if controllers is not None else []),
-        *([gpu_kustomization(gpu_label)] if plugin else []),
+        *([gpu_kustomization(gpu_label)] if gpu_label is not None else []),
     ]
     if controllers is not None:
         written[f"{FOLDER}/storage-class.yaml"] = json.dumps(storage_class(controllers.volume_key), indent=1)
