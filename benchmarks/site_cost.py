@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from benchmarks import rates
 from stacks.functions import FUNCTIONS
-from stockyard.operations.sites.exchange import CONTACT_SECONDS, IDLE_INTERVAL
+from stockyard.operations.sites.exchange import CONTACT_SECONDS
+from stockyard.settings import Choices
 
 SITE_SECONDS, SITE_READS, SITE_LOG_KB = 0.05, 2, 0.6
 """Of one exchange with the connector of a site where nothing is done: the site and its last requests are read."""
@@ -16,7 +17,7 @@ SITE_GOAL = 0.10
 
 def idle_site() -> dict[str, float]:
     """USD a month of a site where nothing is done: its connector asks each minute."""
-    requests = rates.HOURS * 3600 / IDLE_INTERVAL
+    requests = rates.HOURS * 3600 / Choices().site_idle_seconds
     memory = next(spec.memory for spec in FUNCTIONS if spec.name == "sites") / 1024
     duration = SITE_SECONDS * memory * rates.LAMBDA_ARM_GB_SECOND
     return {

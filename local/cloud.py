@@ -61,7 +61,7 @@ WORKERS = {"scheduler": 16, **dict.fromkeys(("records", "clusters", "node_claims
 """Processes that a function may have where four are too few: schedulers meet each other, who waits holds one."""
 SCALED = {
     "VISIBILITY": 60, "WORKER": 120, "REFUSAL": 180, "ZONE_WAIT": 300, "UNHEALTHY_MEMBER": 600, "AGENT_BUSY": 10,
-    "AGENT_QUIET": 60, "AGENT_IDLE": 60,
+    "AGENT_QUIET": 60, "AGENT_IDLE": 60, "SITE_IDLE": 60,
 }  # fmt: skip
 """Seconds of settings, before they are scaled. Agents keep real time, so they are told to come soon."""
 SERVICE_CLIENT = "stockyard-service"
@@ -172,7 +172,8 @@ class LocalCloud:
         seed_event_accounts(self.call, self.environment["STOCKYARD_TOKEN_PLATFORM"])
         if self._site is not None:
             self._say(f"making the site {self._site}")
-            site = LocalSite(self.call, self._site, self.home / "site")
+            trust = self._trust if self._kubernetes else None
+            site = LocalSite(self.call, self._site, self.home / "site", trust)
             self._stack.callback(site.close)
             site.start()
         self._publish()

@@ -359,6 +359,7 @@ CHECKS: Mapping[str, Check] = {
     "agent_busy_seconds": _whole(1, 3600),
     "agent_quiet_seconds": _whole(1, 3600),
     "agent_idle_seconds": _whole(1, 3600),
+    "site_idle_seconds": _whole(1, 3600),
     "packages_url": _pattern(_BASE, "an https URL without a slash at its end"),
     "archive_url": _pattern(f"({_BASE})?", "an https URL without a slash at its end"),
     "image_mirror": _pattern(r"([a-z0-9.-]+(:\d+)?(/[a-z0-9._/-]*[a-z0-9])?)?", "the host of a registry, with a path"),

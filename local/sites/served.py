@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from local.kubernetes.cluster import Kubelet
+from local.kubernetes.real.managed import RealManagedCluster
 from local.kubernetes.simulated import SimulatedCluster
 
 NAMESPACE = "stockyard-site"
@@ -24,13 +26,20 @@ ALLOWED = Path(__file__).resolve().parents[2] / "examples" / "site-allowed"
 
 
 class LocalSite:
-    """``call`` speaks to the API as an administrator of the tenant; logs and files go below ``folder``."""
+    """``call`` speaks to the API as an administrator of the tenant; logs and files go below ``folder``. With an
+    ``environment`` of its programs the host is a real control plane."""
 
-    def __init__(self, call: Callable[..., Any], name: str, folder: Path) -> None:
+    def __init__(
+        self, call: Callable[..., Any], name: str, folder: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._call, self._name = call, name
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.log = folder / "connector.log"
-        self.cluster = SimulatedCluster("127.0.0.1:0", VERSION, folder, self.log)
+        self.cluster: SimulatedCluster | RealManagedCluster
+        if environment is None:
+            self.cluster = SimulatedCluster("127.0.0.1:0", VERSION, folder, self.log)
+        else:
+            self.cluster = RealManagedCluster(name, "", folder / "host", self.log, _nobody, environment)
         self._over = threading.Event()
         self._worker = threading.Thread(target=self._work, daemon=True, name="site")
 
@@ -40,6 +49,8 @@ class LocalSite:
         credentials = self._call("POST", f"/v1/sites/{site['id']}/credentials")
         manifest = self._call("GET", f"/v1/sites/{site['id']}/manifest")["text"]
         self.cluster.start()
+        if isinstance(self.cluster, RealManagedCluster):
+            self.cluster.admit("host", Kubelet("site:///host", 4, 16384), {}, ())
         self.cluster.apply(_namespaces("machines"))
         self.cluster.apply([json.loads(text) for text in manifest.split("\n---\n")])
         self.cluster.apply([self._secret(credentials), self._allow_list(), *_roles()])
@@ -50,7 +61,10 @@ class LocalSite:
         self._over.set()
         if self._worker.is_alive():
             self._worker.join()
-        self.cluster.stop()
+        if isinstance(self.cluster, RealManagedCluster):
+            self.cluster.remove()
+        else:
+            self.cluster.stop()
 
     def kill(self) -> None:
         """Kill the connector's process; a kubelet starts another one."""
@@ -74,6 +88,11 @@ class LocalSite:
             "metadata": metadata,
             "data": {"allowed": ALLOWED.read_text(encoding="utf-8")},
         }
+
+
+def _nobody(_review: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Answer of a webhook that knows no token: the host has no people of a cloud."""
+    return {"status": {"authenticated": False}}
 
 
 def _namespaces(*names: str) -> list[dict[str, Any]]:

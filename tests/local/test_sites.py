@@ -71,10 +71,10 @@ def answer_of(client: httpx.Client, method: str, path: str, **more: Any) -> http
     raise AssertionError("no answer")
 
 
-def test_the_first_answer_comes_within_65_seconds_and_the_next_ones_within_2(client: httpx.Client):
+def test_the_first_answer_comes_with_the_next_poll_and_the_next_ones_within_2_seconds(client: httpx.Client):
     begin = time.monotonic()
     assert answer_of(client, "GET", "/version").json()["gitVersion"].startswith("v1.")
-    assert time.monotonic() - begin < 65
+    assert time.monotonic() - begin < 20, "the local cloud is told to come sooner than each minute"
     for _ in range(5):
         begin = time.monotonic()
         assert client.get("/version").status_code == 200

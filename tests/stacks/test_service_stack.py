@@ -29,9 +29,9 @@ def _ref(value: dict[str, Any]) -> str:
     return str(value["Fn::GetAtt"][0] if "Fn::GetAtt" in value else value["Ref"])
 
 
-def test_eighteen_functions_run_on_arm_and_python_3_13(assembly: Any) -> None:
+def test_nineteen_functions_run_on_arm_and_python_3_13(assembly: Any) -> None:
     functions = assembly.of_type("AWS::Lambda::Function")
-    assert len(functions) == len(NAMES) == 18
+    assert len(functions) == len(NAMES) == 19
     for function in functions.values():
         assert function["Properties"]["Architectures"] == ["arm64"]
         assert function["Properties"]["Runtime"] == "python3.13"
@@ -47,7 +47,7 @@ def test_each_function_has_own_role_and_log_group(assembly: Any) -> None:
         groups.add(group)
         properties = assembly.service["Resources"][group]["Properties"]
         assert properties["LogGroupName"] == f"/aws/lambda/stockyard-dev-{name.replace('_', '-')}"
-    assert len(roles) == len(groups) == 18
+    assert len(roles) == len(groups) == 19
 
 
 def test_every_log_group_has_retention(assembly: Any) -> None:
@@ -118,7 +118,7 @@ def test_routes_invoke_their_function_and_only_open_routes_skip_authorizer(assem
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
     assert functions == {route.key: assembly.function(route.function)[0] for route in routes()}
-    assert len(functions) == 91
+    assert len(functions) == 98
     assert unguarded == {
         "GET /v1/health",
         "GET /v1/openapi.json",

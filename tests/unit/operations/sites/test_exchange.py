@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import site_cost
 from stockyard.domain.records import Site, SiteAnswer, SiteRequest
-from stockyard.operations.sites.exchange import IDLE_INTERVAL, ConnectorMessage, Exchange
+from stockyard.operations.sites.exchange import ConnectorMessage, Exchange
 from tests.harness.worlds.site_world import Killed, SiteWorld, no_turn
 
 NOTHING = ConnectorMessage("1", (), (), 10)
@@ -168,6 +168,6 @@ def test_an_idle_exchange_reads_what_the_costs_say_and_a_month_is_within_its_goa
     site = store.get(Site, world.site.id)
     assert site is not None
     exchange = Exchange(counted, world.secrets, site, no_turn, world.clock.advance)
-    assert exchange.answer(replace(NOTHING, allowed=site.allowed)) == ([], IDLE_INTERVAL)
+    assert exchange.answer(replace(NOTHING, allowed=site.allowed)) == ([], 60)
     assert len(listed) + 1 == site_cost.SITE_READS, listed  # the route reads the site itself
     assert sum(site_cost.idle_site().values()) <= site_cost.SITE_GOAL == 0.10

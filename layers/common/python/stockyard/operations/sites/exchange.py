@@ -17,9 +17,9 @@ from stockyard.operations.sites.sites import answer_name, recent_requests, waiti
 from stockyard.ports import Create, Replace
 from stockyard.ports.sites import Seals
 
-IDLE_INTERVAL, BUSY_INTERVAL, HELD_INTERVAL = 60, 1, 0
-"""Seconds until the connector comes again: while nothing is done at the site, while something is, and while requests
-follow each other, when it waits here instead."""
+BUSY_INTERVAL, HELD_INTERVAL = 1, 0
+"""Seconds until the connector comes again: while something is done at the site, and while requests follow each other,
+when it waits here instead. The setting ``site_idle_seconds`` says how soon it comes while nothing is done."""
 HELD_SECONDS = 10
 """A connector waits here while the last request is younger: what a provider does takes several requests."""
 HOLD_SECONDS = 15.0
@@ -70,7 +70,7 @@ class Exchange:
         if batch or not message.wants:
             return batch, HELD_INTERVAL
         if age >= HELD_SECONDS:
-            return [], BUSY_INTERVAL if age < BUSY_SECONDS else IDLE_INTERVAL
+            return [], BUSY_INTERVAL if age < BUSY_SECONDS else self.services.settings.site_idle_seconds
         with self.turn(int(HOLD_SECONDS)) as allowed:
             end = self.services.clock.now() + timedelta(seconds=HOLD_SECONDS if allowed else 0)
             while not batch and self.services.clock.now() < end:
