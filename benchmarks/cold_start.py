@@ -166,6 +166,7 @@ EVENTS: Mapping[str, Mapping[str, Any]] = {
     "relay": _SCHEDULE,
     "requests": {"id": "e", "account": "1" * 12, "detail-type": "DeleteCluster", "detail": {"cluster": "none"}},
     "scheduler": _SCHEDULE,
+    "sites": request("GET", "/v1/sites"),
 }
 """Function -> its GET, or its usual event. The resources of an event do not exist, so the request ends after a read."""
 

@@ -101,7 +101,7 @@ def test_only_answers_made_for_secrets_have_secret_fields(document_path):
     attributes = {"AwsAttributes", "AttributesPatch", "CudoAttributes", "CudoAttributesPatch"}
     inputs = {"ClusterCreate", "MemberReport", "ReadyReport", *attributes}
     names_alone = {"CloudAccountView", "ZoneSubnets", "ClusterPatch", "ClusterView", "ObservationAnswer"}
-    names_alone |= {"EksSettings", "EksSettingsPatch"}
+    names_alone |= {"EksSettings", "EksSettingsPatch", "NodeEnvironmentView"}
     names = re.compile("secret|password|kubeconfig|private", re.IGNORECASE)
     schemas_with_secrets = {
         name

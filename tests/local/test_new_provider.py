@@ -18,7 +18,7 @@ from local.new_provider import PROVIDERS, main
 ROOT = Path(__file__).resolve().parents[2]
 TOY_CLUSTER = Path(__file__).with_name("toy_cluster")
 NODE_SOURCES, CLUSTER_DRIVERS = "tests/contracts/test_node_source.py", "tests/contracts/test_cluster_driver.py"
-CODE = ("layers/common/python", "local", NODE_SOURCES, CLUSTER_DRIVERS, "tests/harness")
+CODE = ("layers/common/python", "local", "agent", NODE_SOURCES, CLUSTER_DRIVERS, "tests/harness")
 
 
 @pytest.fixture

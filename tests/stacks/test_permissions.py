@@ -66,6 +66,15 @@ def test_statement_ids_are_unique_and_valid(name: str) -> None:
     assert all(sid.isalnum() for sid in sids)
 
 
+def test_what_goes_to_sites_is_sealed_for_sites_alone() -> None:
+    writers = {"machines", "cloud_accounts"}
+    """Functions that seal secrets of clusters and accounts."""
+    for name in set(NAMES) - writers:
+        for statement in statements(name):
+            if "kms:GenerateDataKey" in statement.actions:
+                assert statement.conditions["StringLike"] == {"kms:EncryptionContext:stockyard:resource": "sit_*"}
+
+
 def test_permissions_of_unknown_function_raise_key_error() -> None:
     with pytest.raises(KeyError):
         Permissions(CONFIG).of_function("nobody")
@@ -167,7 +176,6 @@ def test_function_permissions_allow_needed_calls(name: str, action: str, resourc
         ("cloud_accounts", "secretsmanager:GetSecretValue", SECRET + "identity-admin-AbCdEf"),
         ("machines", "kms:Decrypt", KEY),
         ("cluster_phases", "kms:GenerateDataKey", KEY),
-        ("reaper", "kms:GenerateDataKey", KEY),
         ("records", "kms:Decrypt", KEY),
         ("clusters", "kms:GenerateDataKey", KEY),
         ("clusters", "secretsmanager:GetSecretValue", SECRET.replace("/dev/", "/prod/") + "identity-admin-AbCdEf"),

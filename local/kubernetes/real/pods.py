@@ -148,7 +148,12 @@ class Pods:
         return files
 
     def _data(self, resource: str, namespace: str, name: str, source: Mapping[str, Any]) -> dict[str, bytes]:
-        document = self._client.call("GET", f"/api/v1/namespaces/{namespace}/{resource}/{name}")
+        try:
+            document = self._client.call("GET", f"/api/v1/namespaces/{namespace}/{resource}/{name}")
+        except Refused as refused:
+            if refused.status != 404 or not source.get("optional"):
+                raise
+            return {}
         is_secret = resource == "secrets"
         texts = (document.get("data") or {}).items()
         data = {key: base64.b64decode(text) if is_secret else text.encode() for key, text in texts}

@@ -75,19 +75,8 @@ _ENVIRONMENT = {
 }
 _IDENTITY = frozenset({"create_client", "find_client", "client_secret", "delete_client", "owned_clients"})
 _DEPLOYER = frozenset({"deploy"})
-_CACHED = (
-    wiring.configuration,
-    wiring.registry,
-    wiring.installation,
-    wiring.own_secrets,
-    wiring.secrets,
-    wiring.workflows,
-    wiring.bus,
-    wiring.prices,
-    wiring._factories,
-    wiring._providers,
-    wiring._limits,
-)
+_CACHED = tuple(value for value in vars(wiring).values() if hasattr(value, "cache_clear"))
+"""Everything that the composition root makes once for a process."""
 
 
 class TwoClusters(Exception):
