@@ -63,8 +63,8 @@ class Choices:
     """How soon a cluster's agent comes again later. What somebody asks for in an idle cluster begins so much later at
     most. With 60 a cluster costs 0.10 USD a month more (``make cost``)."""
     site_idle_seconds: int = 60
-    """How soon a [site](sites.md)'s connector comes again while nothing is done there. The first request waits so long at
-    most; with 60 a site costs 0.10 USD a month (``make cost``)."""
+    """How soon a [site](sites.md)'s connector comes again while nothing is done there. The first request waits so long
+    at most; with 60 a site costs 0.10 USD a month (``make cost``)."""
     packages_url: str = "https://pkgs.k8s.io"
     """Where machines fetch Kubernetes' packages at their first boot:
     [mirrors](operations.md#mirrors-and-baked-images)."""
