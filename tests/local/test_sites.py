@@ -96,8 +96,10 @@ def test_an_object_is_applied_and_deleted_there_and_the_rest_is_refused_by_the_c
     assert answer_of(client, "GET", OBJECT).status_code == 404
 
 
-def test_a_connector_that_was_killed_comes_back_and_every_request_ends(client: httpx.Client, site: LocalSite):
-    for _ in range(2):
+def test_a_connector_that_was_killed_comes_back_and_every_request_ends(
+    client: httpx.Client, site: LocalSite, soaking: bool
+):
+    for _ in range(2 if soaking else 1):
         site.kill()
         assert answer_of(client, "GET", "/version").status_code == 200
 

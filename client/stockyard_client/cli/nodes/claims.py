@@ -139,7 +139,7 @@ def _merged(
 ) -> dict[str, Any]:
     merged = {**body, **options}
     if "cluster" not in merged:
-        raise BadInput("give --file, or at least --cluster")
+        raise BadInput("give --cluster, or --file with a document that names one")
     for field, values in (("resources", resources), ("labels", labels)):
         if values:
             merged[field] = {**(merged.get(field) or {}), **values}

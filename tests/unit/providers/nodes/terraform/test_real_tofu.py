@@ -24,10 +24,14 @@ TEMPLATE = """
 variable "vcluster" { type = any }
 resource "terraform_data" "first" {
   input = var.vcluster.name
-  provisioner "local-exec" { command = "echo made-$NAME; env | sort > ${var.vcluster.room}/environment"
-    environment = { NAME = self.input } }
-  provisioner "local-exec" { when = destroy
-    command = "echo gone-${self.input}" }
+  provisioner "local-exec" {
+    command     = "echo made-$NAME; env | sort > ${var.vcluster.room}/environment"
+    environment = { NAME = self.input }
+  }
+  provisioner "local-exec" {
+    when    = destroy
+    command = "echo gone-${self.input}"
+  }
 }
 resource "terraform_data" "machine" {
   depends_on = [terraform_data.first]
