@@ -12,14 +12,14 @@ import pytest
 from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.nodes.manifests import ProviderDocument
 from stockyard.domain.nodes.provider_kinds import AccountReference, ProviderKind, host_cluster
-from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
+from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeProvider, Placement
 from stockyard.errors import FieldProblem, InUse
 from stockyard.operations.cloud_accounts.accounts import change_account, delete_account
 from stockyard.operations.cloud_accounts.of_provider import account_number, account_of, host_of, reference_of
 from stockyard.operations.clusters.removal.delete import delete_cluster, plan_deletion
 from stockyard.operations.node_claims.lost_machines import place_of
 from stockyard.operations.node_providers.providers import check_provider, create_provider, draft
-from stockyard.ports import Put
+from stockyard.ports import Put, Remove
 from stockyard.providers import registry
 from tests.unit.operations.conftest import World
 
@@ -135,6 +135,18 @@ def test_what_a_provider_refers_to_is_neither_removed_nor_renamed(world: World) 
     for refused in (plan_deletion, partial(delete_cluster, actor="user:ann")):
         with pytest.raises(InUse, match=f"Cluster {cluster.name} makes the machines of node providers hosted"):
             refused(world.services, cluster.id)
+
+
+def test_an_account_with_nodes_does_not_become_somebody_else(world: World) -> None:
+    site = account(world, "9", "site")
+    by_name = create_provider(world.services, document("by-name", "site"), "user:ann")
+    placement = Placement(by_name.id, "small", "on-demand", ("*",), 1.0, "t")
+    world.services.store.commit(Put(NodeClaim("ncl_1", "first", "t", "t", placement=placement)))
+    moved = {"attributes": {**site.attributes, "project_id": "another"}}
+    with pytest.raises(InUse, match="Cloud account 9 is used by the nodes first"):
+        change_account(world.services, "9", site.version, moved, "user:ann", "req")
+    world.services.store.commit(Remove(NodeClaim, "ncl_1"))
+    assert change_account(world.services, "9", site.version, moved, "user:ann", "req").verification == "unverified"
 
 
 def document(name: str, cluster: str) -> ProviderDocument:

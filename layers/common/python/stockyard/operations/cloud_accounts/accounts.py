@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from stockyard.domain.records import CloudAccount, Cluster, Name, Operation, PriceSheet
+from stockyard.domain.records import CloudAccount, Cluster, Name, NodeClaim, Operation, PriceSheet
 from stockyard.domain.values import ids
 from stockyard.domain.values.states import Verification
 from stockyard.errors import (
@@ -31,6 +31,8 @@ from stockyard.ports import Add, Create, Put, Remove, Replace
 
 EXTERNAL_ID_BYTES = 24
 QUOTA = "cloud_accounts"
+MOST_NAMES = 10
+"""Nodes that a refusal names."""
 
 
 def find_account(services: Services, number_or_name: str) -> CloudAccount:
@@ -136,9 +138,8 @@ def change_account(
     attributes = fields.get("attributes") or account.attributes
     services.clouds[account.provider].check_attributes(attributes)
     is_moved = moves(services, account, attributes)
-    if is_moved and (users := clusters_of(services, number)):
-        names = ", ".join(cluster.name for cluster in users)
-        raise InUse(f"Cloud account {number} is used by {names}.")
+    if is_moved:
+        _check_place(services, account)
     if fields.get("name", account.name) != account.name:
         _check_name(services, account)
     changed = replace(account, **fields, updated_at=services.now(), version=version + 1, sequence=account.sequence + 1)
@@ -167,6 +168,18 @@ def change_account(
     _forget_secrets(services, account.id, [secret for secret, value in secrets.items() if value is None])
     _request_prices(services, changed)
     return changed
+
+
+def _check_place(services: Services, account: CloudAccount) -> None:
+    """``InUse`` where clusters or nodes stand in the account: whoever it is elsewhere could not remove them."""
+    if users := clusters_of(services, account.id):
+        raise InUse(f"Cloud account {account.id} is used by {', '.join(cluster.name for cluster in users)}.")
+    providers = {provider.id for provider in users_of_account(services, account)}
+    claims = every(services.store, NodeClaim) if providers else ()
+    nodes = [claim.name for claim in claims if claim.placement and claim.placement.provider_id in providers]
+    if nodes:
+        more = f" and {len(nodes) - MOST_NAMES} more" if len(nodes) > MOST_NAMES else ""
+        raise InUse(f"Cloud account {account.id} is used by the nodes {', '.join(sorted(nodes)[:MOST_NAMES])}{more}.")
 
 
 def _check_name(services: Services, account: CloudAccount) -> None:
