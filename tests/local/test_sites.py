@@ -99,7 +99,9 @@ def test_an_object_is_applied_and_deleted_there_and_the_rest_is_refused_by_the_c
 def test_a_connector_that_was_killed_comes_back_and_every_request_ends(
     client: httpx.Client, site: LocalSite, soaking: bool
 ):
-    for _ in range(2 if soaking else 1):
+    if not soaking:
+        pytest.skip("a lost request is waited for twenty seconds: in the soak")
+    for _ in range(2):
         site.kill()
         assert answer_of(client, "GET", "/version").status_code == 200
 
