@@ -7,12 +7,21 @@ from typing import Any
 import pytest
 
 from stockyard.domain.records import Cluster, Fact, Operation
-from stockyard.errors import IllegalTransition, PermissionDenied, VendorRefused
+from stockyard.errors import (
+    IllegalTransition,
+    PermissionDenied,
+    VendorError,
+    VendorRefused,
+    VendorThrottled,
+    VendorTimeout,
+    VendorUnavailable,
+)
 from stockyard.operations.clusters.changes.resume import resume_cluster
 from stockyard.operations.clusters.creation.create import create_cluster, plan_creation
 from stockyard.operations.clusters.removal.delete import delete_cluster
 from stockyard.operations.engine.console import MOST_CHARACTERS
 from stockyard.operations.engine.ledger import lines_of
+from stockyard.operations.engine.run_logs import lines_after
 from tests.harness.sweeping import Reaper
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
@@ -65,6 +74,38 @@ def test_console_is_told_once_and_without_secrets(world: World, consoles: list[s
     assert TOKEN not in console
     assert consoles == [f"i-{cluster.id}"]
     assert machines(world) == []
+
+
+def operation_of(world: World, cluster: Cluster) -> Operation:
+    operation = world.services.store.get(Operation, cluster.operation_id or "")
+    assert operation is not None
+    return operation
+
+
+def test_whole_console_is_the_log_of_a_run(world: World, consoles: list[str]) -> None:
+    operation = operation_of(world, failed(world))
+    [run] = operation.runs
+    assert (run.name, run.phase, run.error) == ("console", "report", None)
+    assert run.ended_at is not None
+    lines, _, _ = lines_after(world.services, operation, {}, 10_000)
+    assert len(lines) == MOST_CHARACTERS + 2 * len(consoles)
+    assert [line.text for line in lines[-2:]] == ["kubeadm join --token (hidden)", "no container runtime"]
+
+
+@pytest.mark.parametrize("error", [VendorUnavailable, VendorTimeout, PermissionDenied, VendorThrottled])
+def test_console_that_cannot_be_kept_holds_nothing_up(
+    world: World, consoles: list[str], monkeypatch: pytest.MonkeyPatch, error: type[VendorError]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise error("no bucket")
+
+    monkeypatch.setattr(type(world.services.objects), "put", refuse)
+    operation = operation_of(world, failed(world))
+    assert consoles
+    assert operation.error is not None
+    assert operation.error.console.endswith("no container runtime")
+    [run] = operation.runs
+    assert (run.ended_at is None, run.error) == (False, f"The output could not be kept ({error.__name__}).")
 
 
 def test_console_that_cannot_be_read_holds_nothing_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import json
 
 from stockyard.domain.records import Fact, OperationRun
 from stockyard.domain.values.redaction import last_part, redact
-from stockyard.errors import Fenced, StockyardError
+from stockyard.errors import Fenced, StockyardError, VendorError
 from stockyard.lifecycle.change import S
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.run_logs import append, begin_run, end_run
@@ -41,12 +41,18 @@ def keep_console(runner: Runner[S], services: Services, subject: S, fence: Fence
 
 def _keep_whole(services: Services, subject: S, fence: Fence[S], phase: str, text: str) -> None:
     """Keep the whole text as the log of a run. Where that cannot be, its last part is enough."""
+    operation_id, attempt = fence.operation_id, subject.attempt
     try:
-        begin_run(services, fence.operation_id, OperationRun(CONSOLE, subject.attempt, phase, services.now()))
-        append(services, fence.operation_id, CONSOLE, subject.attempt, text.strip("\n").splitlines())
-        end_run(services, fence.operation_id, CONSOLE, subject.attempt)
+        begin_run(services, operation_id, OperationRun(CONSOLE, attempt, phase, services.now()))
+        try:
+            append(services, operation_id, CONSOLE, attempt, text.strip("\n").splitlines())
+        except VendorError as error:
+            # a run without an end would look as if it went on
+            end_run(services, operation_id, CONSOLE, attempt, f"The output could not be kept ({error.error_type}).")
+            raise
+        end_run(services, operation_id, CONSOLE, attempt)
     except StockyardError as error:
-        services.telemetry.log("console not kept", operation_id=fence.operation_id, error=error.error_type)
+        services.telemetry.log("console not kept", operation_id=operation_id, error=error.error_type)
 
 
 def console_of(services: Services, subject: S) -> str:
