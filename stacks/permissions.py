@@ -284,13 +284,19 @@ class Permissions:
         return _arn("lambda", f"function:{self._names.function(name)}")
 
     def _cluster_secrets(self, *actions: str) -> Statement:
-        return Statement(
-            "ClusterSecrets",
-            actions,
-            (_arn("kms", "key/*"),),
-            reason="AWS chooses the id of the key; the condition names it by its alias",
-            conditions={"StringEquals": {"kms:RequestAlias": self._names.secrets_key}},
-        )
+        return self._secrets_key("ClusterSecrets", actions, {})
+
+    def _site_seals(self, *actions: str) -> Statement:
+        """Rights on the key of secrets for what goes to sites and comes from there, and for nothing else."""
+        sites = {"StringLike": {"kms:EncryptionContext:stockyard:resource": "sit_*"}}
+        return self._secrets_key("SiteSeals", actions, sites)
+
+    def _secrets_key(
+        self, sid: str, actions: tuple[str, ...], conditions: Mapping[str, Mapping[str, Any]]
+    ) -> Statement:
+        alias = {"StringEquals": {"kms:RequestAlias": self._names.secrets_key}}
+        reason = "AWS chooses the id of the key; the condition names it by its alias"
+        return Statement(sid, actions, (_arn("kms", "key/*"),), reason=reason, conditions={**alias, **conditions})
 
     def _objects(self, kind: str, *actions: str) -> Statement:
         reason = "The names of objects are those of tenants and of what belongs to them"
@@ -301,20 +307,6 @@ class Permissions:
         reason = "S3 asks for it only where an object is not there"
         return Statement(
             "Listing", ("s3:ListBucket",), (f"arn:{{partition}}:s3:::{self._names.bucket}",), reason=reason
-        )
-
-    def _site_seals(self, *actions: str) -> Statement:
-        """Rights on the key of secrets for what goes to sites and comes from there, and for nothing else."""
-        alias = {"kms:RequestAlias": self._names.secrets_key}
-        return Statement(
-            "SiteSeals",
-            actions,
-            (_arn("kms", "key/*"),),
-            reason="AWS chooses the id of the key; the condition names it by its alias, and sites by what is sealed",
-            conditions={
-                "StringEquals": alias,
-                "StringLike": {"kms:EncryptionContext:stockyard:resource": "sit_*"},
-            },
         )
 
     def _own_secrets(self, *names: str) -> Statement:

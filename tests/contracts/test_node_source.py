@@ -22,7 +22,8 @@ from stockyard.operations.node_claims.machine_holds import StoreHolds
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Create, Outcome, Replace
 from stockyard.ports.clusters import TOKEN
-from stockyard.ports.nodes import Attests, EnvironmentWork, LaunchesTogether, Machine, NodeWork, Switches
+from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.nodes import Attests, LaunchesTogether, Switches
 from tests.harness.worlds.node_source_cases import CLAIM, CLUSTER, ENVIRONMENT, MOMENT, PROVIDER, SOURCES, cluster_of
 
 

@@ -30,7 +30,7 @@ from stockyard.operations.fleet.pools.plan import plan_pool
 from stockyard.operations.fleet.pools.pools import claims_of
 from stockyard.operations.pricing import price
 from stockyard.ports import Create
-from stockyard.ports.nodes import NodeWork
+from stockyard.ports.node_work import NodeWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.fleet.pools.conftest import WEB, Agent, Yard, make_yard, template

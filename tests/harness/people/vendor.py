@@ -15,7 +15,7 @@ from stockyard.domain.values.requirements import ARCH
 from stockyard.errors import VendorRefused
 from stockyard.operations.fleet.pools.plan import plan_pool
 from stockyard.ports import Outcome, Replace
-from stockyard.ports.nodes import EnvironmentWork, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, NodeWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.harness.hours.traces import HOUR, SIZES, Size
 

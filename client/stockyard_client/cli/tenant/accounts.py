@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -114,12 +115,7 @@ def create(
         body.setdefault("provider", "kubernetes")
     context.origins.append(_origin(options, named, tag))
     body.update({key: value for key, value in options.items() if value is not None})
-    body.setdefault("provider", "aws")
-    attributes = {**host, **_attributes(body["provider"], named)}
-    own = body.get("attributes") or {}
-    body["attributes"] = {**own, **{key: value for key, value in attributes.items() if value is not None}}
-    if tag:
-        body["tags"] = {**(body.get("tags") or {}), **pairs(tag)}
+    _complete(body, host, named, tag)
     if not file and "name" not in body:
         raise BadInput("give --file, or at least --name and --role-arn")
     with context.client() as client:
@@ -131,6 +127,18 @@ def create(
     deploys = not account.secrets and account.provider == "aws"
     deploy = f"deploy `stockyard account template {account.id}` in that cloud account, then " if deploys else ""
     context.say(f"Next: {deploy}verify it by `stockyard account verify {account.id}`.")
+
+
+def _complete(
+    body: dict[str, Any], host: Mapping[str, Any], named: dict[str, str | None], tag: list[str] | None
+) -> None:
+    """Give the body the cloud that is usual, and the attributes and tags of options, which win."""
+    body.setdefault("provider", "aws")
+    attributes = {**host, **_attributes(body["provider"], named)}
+    own = body.get("attributes") or {}
+    body["attributes"] = {**own, **{key: value for key, value in attributes.items() if value is not None}}
+    if tag:
+        body["tags"] = {**(body.get("tags") or {}), **pairs(tag)}
 
 
 @app.command("list")

@@ -21,7 +21,7 @@ from stockyard.operations.listing import every
 from stockyard.operations.machines.join import JoinConfiguration, join_machine
 from stockyard.operations.machines.observe import AgentReply, observe
 from stockyard.ports import MachineIdentity
-from stockyard.ports.nodes import Machine, NodeWork
+from stockyard.ports.node_work import Machine, NodeWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.harness.worlds.memory import MemoryAttestor
 from tests.harness.worlds.ports import with_ports

@@ -22,7 +22,7 @@ from stockyard.operations.machines.attest import issue_token
 from stockyard.operations.machines.join import JoinConfiguration, join_machine
 from stockyard.ports import Outcome
 from stockyard.ports.clusters import SIGNATURE
-from stockyard.ports.nodes import NodeWork
+from stockyard.ports.node_work import NodeWork
 from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World
 from tests.unit.operations.machines.test_join import KEY, Silent, Yard

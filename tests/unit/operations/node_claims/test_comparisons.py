@@ -13,7 +13,7 @@ from stockyard.lifecycle.nodes.drift import is_drifted
 from stockyard.operations.node_claims import comparisons
 from stockyard.operations.node_claims.drift import compare
 from stockyard.operations.node_claims.power import power_claim
-from stockyard.ports.nodes import NodeWork
+from stockyard.ports.node_work import NodeWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.harness.sweeping import Reaper
 from tests.harness.worlds.ports import with_ports

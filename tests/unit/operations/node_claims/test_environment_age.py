@@ -15,7 +15,7 @@ from stockyard.operations.engine.advance import Fence
 from stockyard.operations.fleet.templates import supply
 from stockyard.operations.listing import every
 from stockyard.ports import Outcome
-from stockyard.ports.nodes import EnvironmentWork, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, NodeWork
 from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World
 from tests.unit.operations.node_claims.test_environments import SMALL, Building

@@ -21,7 +21,7 @@ from stockyard.operations.node_claims.environment_outputs import MOST_BYTES, ope
 from stockyard.operations.node_claims.environments import look_again, remove_unused
 from stockyard.operations.node_claims.work import node_work
 from stockyard.ports import Outcome
-from stockyard.ports.nodes import EnvironmentWork, Prepared
+from stockyard.ports.node_work import EnvironmentWork, Prepared
 from tests.harness.sweeping import Reaper
 from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World, make_world

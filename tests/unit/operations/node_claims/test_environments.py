@@ -20,7 +20,7 @@ from stockyard.operations.node_claims.phases import RUNNER
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.providers import check_unused
 from stockyard.ports import Create, Outcome, Replace
-from stockyard.ports.nodes import EnvironmentWork
+from stockyard.ports.node_work import EnvironmentWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.harness.sent import waiting
 from tests.harness.sweeping import Reaper

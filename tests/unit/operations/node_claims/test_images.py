@@ -18,7 +18,7 @@ from stockyard.operations.fleet.templates import every_provider, supply, templat
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.environments import look_again
 from stockyard.ports import Outcome, Replace
-from stockyard.ports.nodes import EnvironmentWork
+from stockyard.ports.node_work import EnvironmentWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from stockyard.scheduling.packing.manifests import read_pod
 from tests.harness.worlds.ports import with_ports

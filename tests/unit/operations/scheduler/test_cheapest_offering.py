@@ -17,7 +17,7 @@ from stockyard.errors import InsufficientCapacity
 from stockyard.operations.fleet.explain import explain_claim
 from stockyard.operations.node_providers.catalog import availability, load
 from stockyard.ports import Create, Outcome
-from stockyard.ports.nodes import EnvironmentWork, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, NodeWork
 from stockyard.providers.nodes.ec2.place import Place
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.scheduling.order import by_priority_and_age

@@ -24,7 +24,7 @@ from stockyard.operations.listing import every
 from stockyard.operations.node_claims import lost_machines
 from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
 from stockyard.ports import Outcome, Remove
-from stockyard.ports.nodes import NodeWork
+from stockyard.ports.node_work import NodeWork
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.fleet.pools.conftest import Yard, make_yard

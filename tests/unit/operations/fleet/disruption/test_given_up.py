@@ -19,7 +19,7 @@ from stockyard.operations.fleet.disruption.pause import pause_cluster, pause_ten
 from stockyard.operations.fleet.pools.pools import change_pool
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.ports import Outcome, Replace
-from stockyard.ports.nodes import NodeWork
+from stockyard.ports.node_work import NodeWork
 from tests.unit.operations.fleet.disruption.conftest import POOL, ROOM, Pods, pod
 from tests.unit.operations.fleet.disruption.test_forced import recommend
 from tests.unit.operations.fleet.disruption.test_run import LARGE, NOW, SMALL, drift, idle, reasons, small_only, until

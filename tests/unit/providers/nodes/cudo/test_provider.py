@@ -28,7 +28,7 @@ from stockyard.errors import (
     VendorTimeout,
 )
 from stockyard.ports import Outcome
-from stockyard.ports.nodes import EnvironmentWork, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, NodeWork
 from stockyard.providers.clouds.cudo import names
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.clouds.cudo.making import TTL_SECONDS

@@ -17,7 +17,7 @@ from stockyard.domain.nodes.offers import Gpus, InstanceOffer, RegionOffers
 from stockyard.domain.records import NodeClaim, NodeEnvironment, NodeProvider, Placement, PlacementOption
 from stockyard.errors import VendorTimeout
 from stockyard.ports import Outcome
-from stockyard.ports.nodes import EnvironmentWork, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, NodeWork
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 

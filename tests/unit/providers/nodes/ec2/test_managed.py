@@ -20,7 +20,7 @@ from stockyard.domain.records import NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.errors import NotYetVisible, VendorNotFound, VendorRefused
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.ports import Create, Outcome
-from stockyard.ports.nodes import EnvironmentWork, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, NodeWork
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.resources.child_names import role_name
 from stockyard.providers.nodes.ec2 import managed

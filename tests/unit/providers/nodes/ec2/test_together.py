@@ -15,7 +15,8 @@ from stockyard.domain.values.times import from_text, to_text
 from stockyard.errors import InsufficientCapacity, NotYetVisible, PermissionDenied, VendorTimeout
 from stockyard.operations.node_claims.launch_groups import StoreGroup
 from stockyard.ports import Check, Create, Outcome
-from stockyard.ports.nodes import LaunchesTogether, NodeWork
+from stockyard.ports.node_work import NodeWork
+from stockyard.ports.nodes import LaunchesTogether
 from stockyard.settings import Settings
 
 GROUP = "lgr_01KDVJXQ80000000000000000A"

@@ -32,7 +32,7 @@ from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.node_claims.machine_holds import StoreHolds
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Outcome, Replace
-from stockyard.ports.nodes import EnvironmentWork, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, NodeWork
 from stockyard.providers.nodes.eks.provider import EksNodes, EksNodesConfig
 from tests.harness.worlds.direct_aws import direct_aws
 from tests.harness.worlds.memory import FixedClock

@@ -26,7 +26,8 @@ from stockyard.operations.node_providers.catalog import provider_node_types
 from stockyard.operations.node_providers.visible import users
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
-from stockyard.ports.nodes import Drifts, NamesZones, NodeWork
+from stockyard.ports.node_work import NodeWork
+from stockyard.ports.nodes import Drifts, NamesZones
 
 MOST = 200
 """Claims that one look after a change writes at most; the sweep goes on with the others."""

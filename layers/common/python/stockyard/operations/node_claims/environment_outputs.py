@@ -15,7 +15,7 @@ from stockyard.domain.values import ids
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome
-from stockyard.ports.nodes import Prepared
+from stockyard.ports.node_work import Prepared
 
 MOST_BYTES = 200_000
 """All outputs of an environment together, as JSON. A record of the table holds 400 KB, sealed a third more."""

@@ -20,7 +20,8 @@ from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.node_providers.visible import named
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Outcome, Remove, Replace
-from stockyard.ports.nodes import GrowsOld, HasTopology, NamesZones, NeedsImages, NodeSource, NodeWork
+from stockyard.ports.node_work import NodeWork
+from stockyard.ports.nodes import GrowsOld, HasTopology, NamesZones, NeedsImages, NodeSource
 from stockyard.scheduling.rules import lacks_image
 
 PROVISIONED = "Provisioned"

@@ -100,7 +100,7 @@ def leave(services: Services, claim: NodeClaim, earlier_group: LaunchGroup) -> b
 
 @dataclass(frozen=True, slots=True)
 class StoreGroup:
-    """``ports.nodes.Group`` on a store. ``guard`` is the fence of the claim that works on it."""
+    """``ports.node_work.Group`` on a store. ``guard`` is the fence of the claim that works on it."""
 
     services: Services
     id: str
@@ -108,11 +108,11 @@ class StoreGroup:
     guard: Check
 
     def read(self) -> LaunchGroup | None:
-        """See ``ports.nodes.Group.read``."""
+        """See ``ports.node_work.Group.read``."""
         return self.services.store.get(LaunchGroup, self.id)
 
     def intend(self, earlier_group: LaunchGroup, template_at: str | None) -> LaunchGroup:
-        """See ``ports.nodes.Group.intend``. Members that leave meanwhile make it fail: their version is another."""
+        """See ``ports.node_work.Group.intend``. Members that leave meanwhile make it fail: their version is another."""
         waiting_members = [member for member in earlier_group.members if self._waits(member)]
         if self.claim_id not in waiting_members:
             raise Fenced("The claim does not wait for a machine any more.")
@@ -139,12 +139,12 @@ class StoreGroup:
         machines: Sequence[Mapping[str, str]],
         refusal: InsufficientCapacity | None = None,
     ) -> LaunchGroup | None:
-        """See ``ports.nodes.Group.made``. Not fenced: what exists must be known, whoever owns the claim."""
+        """See ``ports.node_work.Group.made``. Not fenced: what exists must be known, whoever owns the claim."""
         now = self.services.now()
         return self._settled(announced_call, lambda group: launch_groups.record_launch(group, machines, refusal, now))
 
     def opened(self, announced_call: LaunchGroup, pause_seconds: int = 0) -> LaunchGroup | None:
-        """See ``ports.nodes.Group.opened``."""
+        """See ``ports.node_work.Group.opened``."""
         moment = self.services.clock.now() + timedelta(seconds=pause_seconds)
         pause = times.to_text(moment) if pause_seconds else None
         return self._settled(announced_call, lambda group: launch_groups.reopen(group, pause))
@@ -164,6 +164,6 @@ class StoreGroup:
         raise Conflict(f"Launch group {self.id} changes too often to be written.")
 
     def over(self, announced_call: LaunchGroup) -> bool:
-        """See ``ports.nodes.Group.over``."""
+        """See ``ports.node_work.Group.over``."""
         intended_at, limit = announced_call.intended_at, self.services.settings.in_flight_seconds
         return intended_at is None or self.services.seconds_since(intended_at) >= limit

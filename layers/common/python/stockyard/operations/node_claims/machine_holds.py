@@ -40,18 +40,18 @@ def forgetting(services: Services, claim: NodeClaim) -> list[Write]:
 
 @dataclass(frozen=True, slots=True)
 class StoreHolds:
-    """``ports.nodes.MachineHolds`` on a store. ``guard`` is the fence of the claim that works on it."""
+    """``ports.node_work.MachineHolds`` on a store. ``guard`` is the fence of the claim that works on it."""
 
     services: Services
     claim: NodeClaim
     guard: Check
 
     def holders(self) -> Mapping[str, str]:
-        """See ``ports.nodes.MachineHolds.holders``."""
+        """See ``ports.node_work.MachineHolds.holders``."""
         return {hold.machine_id: hold.claim_id for hold in holds_of(self.services, self.claim.cluster_id)}
 
     def take(self, machine_id: str) -> bool:
-        """See ``ports.nodes.MachineHolds.take``. ``Fenced`` when the claim is no longer this attempt's."""
+        """See ``ports.node_work.MachineHolds.take``. ``Fenced`` when the claim is no longer this attempt's."""
         new_hold = MachineHold(hold_id(self.claim.cluster_id, machine_id), self.claim.id, self.services.now())
         try:
             self.services.store.commit(self.guard, Create(new_hold))
@@ -65,13 +65,13 @@ class StoreHolds:
         return True
 
     def release(self, machine_id: str) -> None:
-        """See ``ports.nodes.MachineHolds.release``. Not fenced: the machine is gone, whoever owns the claim."""
+        """See ``ports.node_work.MachineHolds.release``. Not fenced: the machine is gone, whoever owns the claim."""
         hold = self._hold(machine_id)
         if hold is not None and hold.claim_id == self.claim.id:
             self.services.store.commit(Remove(MachineHold, hold.id, hold.version))
 
     def count(self, *, own: bool = True) -> int:
-        """See ``ports.nodes.MachineHolds.count``."""
+        """See ``ports.node_work.MachineHolds.count``."""
         holders = frozenset(self.holders().values())
         claims = claims_of(self.services, self.claim.cluster_id, self.claim.pool)
         return sum(_counts(claim, holders) for claim in claims if own or claim.id != self.claim.id)

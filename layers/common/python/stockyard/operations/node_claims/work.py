@@ -16,7 +16,8 @@ from stockyard.operations.node_claims.environment_outputs import opened
 from stockyard.operations.node_claims.launch_groups import StoreGroup
 from stockyard.operations.node_claims.machine_holds import StoreHolds
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import EnvironmentWork, NodeSource, NodeWork, TakesFromGroups
+from stockyard.ports.node_work import EnvironmentWork, NodeWork
+from stockyard.ports.nodes import NodeSource, TakesFromGroups
 
 
 def environment_id(cluster_id: str, provider_id: str) -> str:

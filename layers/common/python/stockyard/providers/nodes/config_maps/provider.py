@@ -14,7 +14,7 @@ from stockyard.domain.values.states import PowerWish
 from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
-from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.features import CONFIG_MAP, SECRET
 from stockyard.providers.clouds.kubernetes.marks import RESOURCE, label_value, labels_of, marks, selector, tagged

@@ -16,7 +16,7 @@ from stockyard.errors import (
 )
 from stockyard.machines import node
 from stockyard.ports import Ledger, Outcome
-from stockyard.ports.nodes import Machine, NodeWork
+from stockyard.ports.node_work import Machine, NodeWork
 from stockyard.providers.clouds.cudo import names, values
 from stockyard.providers.clouds.cudo.making import MACHINE, MACHINE_SECONDS, POLL_SECONDS, TTL_SECONDS, Maker
 from stockyard.providers.clouds.cudo.sizing import Size

@@ -12,7 +12,7 @@ from stockyard.domain.values.states import PowerWish
 from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.clusters import TOKEN
-from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.cudo import sheets
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.making import Maker

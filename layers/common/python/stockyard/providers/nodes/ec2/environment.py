@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stockyard.domain.records import Cluster, NodeProvider
 from stockyard.ports import Outcome
-from stockyard.ports.nodes import EnvironmentWork
+from stockyard.ports.node_work import EnvironmentWork
 from stockyard.providers.clouds.aws.resources.making import Maker
 from stockyard.providers.nodes.ec2 import managed, place, templates, topology
 from stockyard.providers.nodes.ec2.configuration import setting

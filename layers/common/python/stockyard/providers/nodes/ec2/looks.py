@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from stockyard.ports.nodes import Machine
+from stockyard.ports.node_work import Machine
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.resources.making import Maker

@@ -19,7 +19,7 @@ from stockyard.domain.values.times import to_text
 from stockyard.errors import CapacityAwaited, NodeCouldNotBeProvisioned, NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.machines import node
 from stockyard.ports import Outcome
-from stockyard.ports.nodes import Machine, NodeWork
+from stockyard.ports.node_work import Machine, NodeWork
 from stockyard.providers.clouds.aws import console as ec2_console
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.catalog import offerings, volume_keys

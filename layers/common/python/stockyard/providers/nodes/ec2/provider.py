@@ -11,7 +11,7 @@ from stockyard.domain.nodes.offers import RegionOffers, SpotPrices
 from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider, Placement
 from stockyard.domain.values.states import PowerWish
 from stockyard.ports import Finding, Outcome, Tagged
-from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws import regions
 from stockyard.providers.clouds.aws.catalog import reserved
 from stockyard.providers.clouds.aws.catalog.images import kind_of

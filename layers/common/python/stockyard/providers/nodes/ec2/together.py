@@ -11,7 +11,7 @@ from stockyard.domain.records import LaunchGroup, NodeClaim
 from stockyard.domain.values.times import from_text, to_text
 from stockyard.errors import InsufficientCapacity, NotYetVisible, VendorError, VendorTimeout, VendorUnavailable
 from stockyard.ports import Outcome
-from stockyard.ports.nodes import Group
+from stockyard.ports.node_work import Group
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.errors import REPEATED
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds

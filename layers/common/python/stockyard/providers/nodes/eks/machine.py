@@ -22,7 +22,8 @@ from stockyard.errors import (
     VendorRefused,
 )
 from stockyard.ports import Outcome
-from stockyard.ports.nodes import HINDRANCE, Machine, MachineHolds, NodeWork
+from stockyard.ports.node_work import Machine, MachineHolds, NodeWork
+from stockyard.ports.nodes import HINDRANCE
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import State

@@ -11,7 +11,7 @@ from stockyard.domain.records import CloudAccount, NodeClaim, NodeProvider, Plac
 from stockyard.domain.values.states import PowerWish
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Tagged
-from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws import console, regions
 from stockyard.providers.clouds.aws.catalog.type_labels import ZONE_ID
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions

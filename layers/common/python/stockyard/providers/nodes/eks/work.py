@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stockyard.domain.records import Cluster
 from stockyard.errors import NodeCouldNotBeProvisioned
-from stockyard.ports.nodes import EnvironmentWork, MachineHolds, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, MachineHolds, NodeWork
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds

@@ -18,7 +18,7 @@ from stockyard.domain.values.states import PowerWish
 from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
-from stockyard.ports.nodes import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.nodes.simulated.machines import Machines
 
 KIND, KEY = "simulated machine", "node"
