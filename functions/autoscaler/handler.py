@@ -8,6 +8,7 @@ from aws_lambda_powertools import Logger
 
 from stockyard import wiring
 from stockyard.edge.logs import logged
+from stockyard.wiring import passes
 
 logger = Logger()
 
@@ -19,7 +20,7 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
 
     Events may come twice, late and in any order: a pass reads what is there, and writes at the versions that it read.
     """
-    autoscaler = wiring.autoscaler()
+    autoscaler = passes.autoscaler()
     detail = event.get("detail")
     # The detail of a scheduled event is an empty document.
     if detail:

@@ -6,10 +6,10 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from stockyard import wiring
 from stockyard.edge.logs import logged
 from stockyard.operations.cloud_accounts.offers import Report as Accounts
 from stockyard.operations.node_providers.refresh_catalog import Report
+from stockyard.wiring import passes
 
 logger = Logger()
 
@@ -25,10 +25,10 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """
     region = event.get("prices_of")
     if isinstance(region, str):
-        return _logged(wiring.catalog().fetch(region), Accounts({}, {}))
+        return _logged(passes.catalog().fetch(region), Accounts({}, {}))
     # First, for it takes little time and fails by account alone.
-    accounts = wiring.account_offers().run()
-    return _logged(wiring.catalog().run(everything=event.get("all") is True), accounts)
+    accounts = passes.account_offers().run()
+    return _logged(passes.catalog().run(everything=event.get("all") is True), accounts)
 
 
 def _logged(report: Report, accounts: Accounts) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from aws_lambda_powertools import Logger
 
 from stockyard import wiring
 from stockyard.edge.logs import logged
+from stockyard.wiring import passes
 
 logger = Logger()
 
@@ -18,7 +19,7 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
 
     Passes may overlap: each writes at the version that it read.
     """
-    disruptor = wiring.disruptor()
+    disruptor = passes.disruptor()
     if "cluster" in event:
         report = disruptor.woken(event["tenant"], event["cluster"], event["lease"])
     else:

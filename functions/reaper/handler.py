@@ -10,6 +10,7 @@ from aws_lambda_powertools import Logger
 from stockyard import wiring
 from stockyard.edge.logs import logged
 from stockyard.metrics import SWEEP_STOPPED
+from stockyard.wiring import passes
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -30,7 +31,7 @@ def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, A
     A refusal to remove suspiciously much, or anything after a restore, is logged as an error, and its metric
     raises the alarm. ``{"reconciled": true}`` is an operator's word that the table is right again.
     """
-    reaper = wiring.reap()
+    reaper = passes.reap()
     detail = event.get("detail")
     # The detail of a scheduled event is an empty document.
     if detail:

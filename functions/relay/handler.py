@@ -13,6 +13,7 @@ from stockyard import wiring
 from stockyard.edge.logs import logged
 from stockyard.errors import StockyardError
 from stockyard.metrics import OUTBOX_REFUSED
+from stockyard.wiring import passes
 
 if TYPE_CHECKING:
     from stockyard.domain.records import Outbox
@@ -31,9 +32,9 @@ def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, A
     records = event.get("Records")
     if records is None:
         return _resend(context)
-    relay = wiring.relay()
+    relay = passes.relay()
     # A change of an item that stands there already is a failed attempt, which the schedule sees to.
-    written = [change for change in wiring.changes(records) if change.kind == "Outbox" and change.created]
+    written = [change for change in passes.changes(records) if change.kind == "Outbox" and change.created]
     items = [(change.tenant, cast("Outbox", change.record())) for change in written]
     try:
         sent, failure, refused = relay.send_acceptable(items)
@@ -52,7 +53,7 @@ def _resend(context: LambdaContext) -> dict[str, Any]:
     def remaining() -> float:
         return context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS
 
-    relay = wiring.relay()
+    relay = passes.relay()
     resent = relay.resend(wiring.clock().now() - RESEND_AFTER, remaining)
     _tell_refused(relay, resent.refused)
     report = {"sent": resent.sent, "failed": resent.failed}

@@ -10,6 +10,7 @@ from aws_lambda_powertools import Logger
 from stockyard import wiring
 from stockyard.edge.logs import logged
 from stockyard.errors import Conflict, StockyardError
+from stockyard.wiring import passes
 
 if TYPE_CHECKING:
     from stockyard.operations.scheduler.wake import Scheduler
@@ -26,7 +27,7 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     for now is tried again as a whole by the stream; what fails for good only once a minute while the claim waits, so
     that one tenant's trouble does not hold up the stream for the others.
     """
-    scheduler = wiring.scheduler()
+    scheduler = passes.scheduler()
     records = event.get("Records")
     if records is None:
         report = dict(scheduler.overdue(wiring.clock().now()))
@@ -46,7 +47,7 @@ def lambda_handler(event: dict[str, Any], context: object) -> dict[str, Any]:
 def _woken(scheduler: Scheduler, records: list[dict[str, Any]]) -> dict[str, int]:
     from stockyard.operations.scheduler.wake import Changes
 
-    changes = Changes.of(wiring.changes(records))
+    changes = Changes.of(passes.changes(records))
     report = dict(scheduler.woken(changes.claims, wiring.clock().now(), changes.roomier))
     if changes.budgets:
         report["told"] = scheduler.review(changes.budgets)

@@ -9,6 +9,7 @@ import pytest
 
 from functions.disruptor import handler
 from stockyard import wiring
+from stockyard.wiring import passes
 from tests.harness.worlds.inprocess import Context
 from tests.harness.worlds.memory import FixedClock
 
@@ -30,7 +31,7 @@ class Disruptor:
 
 def test_an_event_with_a_cluster_is_its_pass_and_anything_else_the_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     disruptor, clock = Disruptor(), FixedClock()
-    monkeypatch.setattr(wiring, "disruptor", lambda: disruptor)
+    monkeypatch.setattr(passes, "disruptor", lambda: disruptor)
     monkeypatch.setattr(wiring, "clock", lambda: clock)
     event = {"tenant": "acme", "cluster": "clu_1", "lease": "2026-01-01T00:00:25.000Z"}
     context = Context("disruptor", "request")

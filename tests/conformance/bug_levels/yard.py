@@ -52,6 +52,7 @@ from stockyard.lifecycle.nodes.node_phases import SCHEDULED
 from stockyard.operations.engine.act import act
 from stockyard.operations.listing import every
 from stockyard.ports import MachineIdentity, Remove
+from stockyard.wiring import passes
 from tests.conformance.bug_levels.place import Place, ready_cluster
 from tests.conformance.bug_levels.plane import Plane
 from tests.harness import walk
@@ -164,19 +165,19 @@ class Yard:
     def _passes(self) -> None:
         now = self.clock.now()
         if any(claim.due_at and claim.due_at == claim.updated_at for claim in self.claims()):
-            wiring.scheduler().overdue(now + timedelta(milliseconds=1))
+            passes.scheduler().overdue(now + timedelta(milliseconds=1))
         self._look()
         if self._woken:
             self._woken = False
-            wiring.autoscaler().woken(TENANT, self.cluster.id)
+            passes.autoscaler().woken(TENANT, self.cluster.id)
         if self._lost:
             self._lost = False
-            wiring.reap().look_at_nodes(TENANT, self.cluster.id)
+            passes.reap().look_at_nodes(TENANT, self.cluster.id)
         if now.second == TICK:
             # No function is invoked here: the schedule makes each cluster's pass itself.
-            replace(wiring.autoscaler(), hand_out=None).due(now)
-            wiring.scheduler().overdue(now)
-            replace(wiring.disruptor(), hand_out=None).due(now)
+            replace(passes.autoscaler(), hand_out=None).due(now)
+            passes.scheduler().overdue(now)
+            replace(passes.disruptor(), hand_out=None).due(now)
             if now.minute % SWEEPS == 0:
                 self.world.reap()
 

@@ -12,6 +12,7 @@ from functions.autoscaler import handler
 from local.testing.memory_store import MemoryRegistry
 from stockyard import wiring
 from stockyard.operations.fleet.pools.autoscaler import Autoscaler
+from stockyard.wiring import passes
 from tests.harness.worlds.inprocess import Context
 from tests.harness.worlds.memory import FixedClock
 from tests.harness.worlds.ports import memory_services
@@ -52,7 +53,7 @@ def test_events_name_a_cluster_and_anything_else_is_the_schedule(
     event: dict[str, Any], look: object, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     autoscaler = Looks()
-    monkeypatch.setattr(wiring, "autoscaler", lambda: autoscaler)
+    monkeypatch.setattr(passes, "autoscaler", lambda: autoscaler)
     monkeypatch.setattr(wiring, "clock", FixedClock)
     report = handler.lambda_handler(event, Context("autoscaler", "request"))
     assert autoscaler.looks == [look]  # type: ignore[attr-defined]

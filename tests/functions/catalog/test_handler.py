@@ -11,7 +11,7 @@ import pytest
 
 from functions.catalog.handler import lambda_handler
 from local.testing.memory_store import MemoryRegistry
-from stockyard import errors, wiring
+from stockyard import errors
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets
 from stockyard.domain.nodes.offers import ClusterVersion, InstanceOffer, SpotPrice
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider, PriceRequest
@@ -19,6 +19,7 @@ from stockyard.operations.cloud_accounts.offers import Report
 from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
 from stockyard.ports import Create
 from stockyard.ports.nodes import NodeSource
+from stockyard.wiring import passes
 from tests.harness.worlds.inprocess import Context
 from tests.harness.worlds.memory import FixedClock
 
@@ -126,8 +127,8 @@ def registry(market: FakeMarket, clock: FixedClock, monkeypatch: pytest.MonkeyPa
     refresh = CatalogRefresh(
         registry, clock, market, StoredPriceSheets(registry.platform()), {"ec2": cast(NodeSource, Sheets())}
     )
-    monkeypatch.setattr(wiring, "catalog", lambda: refresh)
-    monkeypatch.setattr(wiring, "account_offers", AccountOffers)
+    monkeypatch.setattr(passes, "catalog", lambda: refresh)
+    monkeypatch.setattr(passes, "account_offers", AccountOffers)
     return registry
 
 

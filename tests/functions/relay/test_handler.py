@@ -15,6 +15,7 @@ from stockyard.adapters.dynamodb import codec
 from stockyard.domain.records import Outbox
 from stockyard.operations.relay.outbox import Relay
 from stockyard.ports import Create
+from stockyard.wiring import passes
 from tests.harness.worlds.inprocess import Context
 from tests.harness.worlds.memory import FixedClock, MemoryBus, MemoryTelemetry, MemoryWorkflows
 
@@ -38,7 +39,7 @@ def context() -> Timed:
 @pytest.fixture
 def relay(monkeypatch: pytest.MonkeyPatch) -> Relay:
     test_relay = Relay(MemoryRegistry(), MemoryWorkflows, cache(MemoryBus), FixedClock(), MemoryTelemetry())
-    monkeypatch.setattr(wiring, "relay", lambda: test_relay)
+    monkeypatch.setattr(passes, "relay", lambda: test_relay)
     monkeypatch.setattr(wiring, "clock", lambda: FixedClock(datetime(2026, 1, 31, 12, 5, tzinfo=UTC)))
     return test_relay
 

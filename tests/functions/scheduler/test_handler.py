@@ -8,7 +8,8 @@ import pytest
 
 from functions.scheduler import handler
 from functions.scheduler.handler import lambda_handler
-from stockyard import errors, wiring
+from stockyard import errors
+from stockyard.wiring import passes
 from tests.harness.worlds.inprocess import Context
 
 CONTEXT = Context("scheduler", "request")
@@ -25,7 +26,7 @@ class Broken:
 
 
 def test_the_stream_goes_on_behind_what_fails_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wiring, "scheduler", lambda: Broken(errors.InvalidInput("no")))
+    monkeypatch.setattr(passes, "scheduler", lambda: Broken(errors.InvalidInput("no")))
     assert lambda_handler({"Records": []}, CONTEXT) == {}
     with pytest.raises(errors.InvalidInput):
         lambda_handler({}, CONTEXT)
@@ -36,7 +37,7 @@ def test_a_fault_of_ours_is_logged_and_left_to_the_schedule_which_raises_it(
 ) -> None:
     logged_errors: list[Any] = []
     monkeypatch.setattr(handler.logger, "exception", lambda _, extra: logged_errors.append(extra["error"]))
-    monkeypatch.setattr(wiring, "scheduler", lambda: Broken(ZeroDivisionError("ours")))
+    monkeypatch.setattr(passes, "scheduler", lambda: Broken(ZeroDivisionError("ours")))
     assert lambda_handler({"Records": []}, CONTEXT) == {}
     assert logged_errors == ["ZeroDivisionError"]
     with pytest.raises(ZeroDivisionError):
@@ -47,6 +48,6 @@ def test_a_fault_of_ours_is_logged_and_left_to_the_schedule_which_raises_it(
 def test_the_stream_tries_again_what_may_work_later(
     error: errors.StockyardError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wiring, "scheduler", lambda: Broken(error))
+    monkeypatch.setattr(passes, "scheduler", lambda: Broken(error))
     with pytest.raises(type(error)):
         lambda_handler({"Records": []}, CONTEXT)

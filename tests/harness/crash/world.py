@@ -44,6 +44,7 @@ from stockyard.errors import StockyardError
 from stockyard.metrics import OUTBOX_REFUSED, Metric
 from stockyard.operations.sweep.quiet import CALM
 from stockyard.ports import Create, Put
+from stockyard.wiring import passes
 from tests.harness.crash.cloud import CrashCloud
 from tests.harness.crash.ec2 import CrashEc2
 from tests.harness.crash.faults import Crash, Intercept, Tap, Tapped, tapped_clients
@@ -209,7 +210,7 @@ class CrashWorld:
 
     def relay(self) -> None:
         """The stream's new records, then the minute's schedule for what was not sent."""
-        fresh = [r for r in self.table.news() if any(c.kind == "Outbox" and c.created for c in wiring.changes([r]))]
+        fresh = [r for r in self.table.news() if any(c.kind == "Outbox" and c.created for c in passes.changes([r]))]
         if fresh:
             self.call("relay", relay.lambda_handler, {"Records": fresh})
         if self.store.list(Outbox).items:  # else the schedule does nothing

@@ -22,6 +22,7 @@ from stockyard.operations.sweep import places
 from stockyard.operations.sweep.places import PlaceSweep
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Replace
+from stockyard.wiring import passes
 from tests.harness.sweeping import Reaper
 from tests.unit.operations.clusters.members_world import MembersWorld, members_world
 
@@ -251,7 +252,7 @@ def test_the_handler_tells_events_from_the_schedule(
 
             return call
 
-    monkeypatch.setattr(handler.wiring, "reap", Played)
+    monkeypatch.setattr(passes, "reap", Played)
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: 200_000)
     handler.lambda_handler.__wrapped__(dict(event), context)
     assert calls == [called]

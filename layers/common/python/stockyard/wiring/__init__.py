@@ -5,7 +5,7 @@ Everything is made on first use and kept for the life of the process, so that a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -26,14 +26,7 @@ if TYPE_CHECKING:
     from stockyard.edge.contract import Request
     from stockyard.edge.fairness import TenantLimits
     from stockyard.edge.route import HttpFunction
-    from stockyard.operations.cloud_accounts.offers import OffersRefresh
-    from stockyard.operations.fleet.disruption.disruptor import Disruptor
-    from stockyard.operations.fleet.pools.autoscaler import Autoscaler
     from stockyard.operations.idempotency_keys import IdempotencyKeys
-    from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
-    from stockyard.operations.relay.outbox import Relay
-    from stockyard.operations.scheduler.wake import Scheduler
-    from stockyard.operations.sweep.run import Reaper
     from stockyard.operations.wait_turns import WaitTurns
     from stockyard.ports.nodes import NodeSource, UnavailableOfferings
     from stockyard.ports.sites import Seals
@@ -202,7 +195,7 @@ def _providers(room: str) -> Mapping[str, Any]:
 
 
 @cache
-def _node_sources() -> Mapping[str, NodeSource]:
+def node_sources() -> Mapping[str, NodeSource]:
     from stockyard.providers.descriptors import SourceTools
 
     tools = SourceTools(
@@ -277,7 +270,7 @@ def _factories() -> Factories:
         driver_names=cache(provider_registry.driver_names),
         prices=prices,
         installation=installation,
-        node_sources=_node_sources,
+        node_sources=node_sources,
         unavailable_offerings=_unavailable_offerings,
         token_key=machine_key,
         documents=_documents,
@@ -292,39 +285,6 @@ def services(tenant: str) -> Services:
     return Services(store(tenant), clock(), configuration(), _factories(), tenant_services)
 
 
-def relay() -> Relay:
-    """Relay that sends the outbox."""
-    from stockyard.operations.relay.outbox import Relay
-
-    return Relay(registry(), workflows, bus, clock(), telemetry())
-
-
-def scheduler() -> Scheduler:
-    """Scheduler that binds claims to node types."""
-    from stockyard.operations.scheduler.wake import Scheduler
-
-    return Scheduler(registry(), services)
-
-
-def autoscaler() -> Autoscaler:
-    """Autoscaler that keeps pools at their numbers of nodes."""
-    from stockyard.operations.fleet.pools.autoscaler import Autoscaler
-
-    return Autoscaler(registry(), services, _hand_out)
-
-
-def disruptor() -> Disruptor:
-    """Disruptor that lets the nodes of clusters go."""
-    from stockyard.operations.fleet.disruption.disruptor import Disruptor
-
-    return Disruptor(registry(), services, _hand_out)
-
-
-def _hand_out(tenant: str, cluster_id: str, lease: str) -> None:
-    """Begin a pass over a cluster as an invocation of this function of its own."""
-    background().invoke({"tenant": tenant, "cluster": cluster_id, "lease": lease})
-
-
 @cache
 def background() -> ports.Background:
     """Workers of their own for this function."""
@@ -333,38 +293,6 @@ def background() -> ports.Background:
     from stockyard.adapters.background import LambdaBackground
 
     return LambdaBackground(_client("lambda"), os.environ["AWS_LAMBDA_FUNCTION_NAME"])
-
-
-def reap() -> Reaper:
-    """Reaper that does the sweep."""
-    from stockyard.operations.sweep.run import Reaper
-
-    return Reaper(
-        registry(), clock(), services, lambda tenant, place: background().invoke({"tenant": tenant, "place": place})
-    )
-
-
-def catalog() -> CatalogRefresh:
-    """Refresh of the EC2 catalogue."""
-    from stockyard.adapters.aws_catalog import connected
-    from stockyard.adapters.catalog import StoredPriceSheets
-    from stockyard.operations.node_providers.refresh_catalog import CatalogRefresh
-
-    return CatalogRefresh(registry(), clock(), connected(), StoredPriceSheets(registry().platform()), _node_sources())
-
-
-def account_offers() -> OffersRefresh:
-    """Refresh of the offers of cloud accounts."""
-    from stockyard.operations.cloud_accounts.offers import OffersRefresh
-
-    return OffersRefresh(registry(), clock(), services)
-
-
-def changes(records: Iterable[Mapping[str, Any]]) -> Iterable[ports.RecordChange]:
-    """Changes of our records that an event of the table's stream tells."""
-    from stockyard.adapters.dynamodb import stream
-
-    return stream.changes(records)
 
 
 def _cluster_of_path(request: Request, services: Services) -> Cluster:
