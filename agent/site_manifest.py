@@ -25,7 +25,7 @@ CLIENT = f"/var/run/{NAME}"
 ETC = f"/etc/{NAME}"
 _USER = 65532
 _SOURCES = Path(__file__).parent
-_SHARED = ("__init__.py", "api_calls.py", "pacing.py", "transport.py")
+_SHARED = ("__init__.py", "api_calls.py", "pacing.py", "process.py", "transport.py")
 """Modules of the cluster agent that the connector is made of besides its own."""
 _HOST = ("SITE_SERVER", "SITE_AUTHORITY", "SITE_TOKEN", "SITE_CERTIFICATE", "SITE_KEY")
 

@@ -25,14 +25,14 @@ from local.aws.corrections.roles import service_session
 from local.aws.server import Aws, running_aws
 from local.children import WARDEN
 from local.cudo.served import ServedCudo
-from local.deployment import Deployment, Maker, deploy
+from local.deployment import Deployment, Maker, deploy, pseudo_parameters
 from local.fault_plan import FaultPlan
 from local.functions.apart import Apart
 from local.functions.authorizer import JwtAuthorizer, Refused
 from local.functions.events import Asynchronous, Rules, StreamReader
 from local.functions.gateway import Bucket, Gateway
 from local.functions.processes import Definition, Functions
-from local.home import PROCESSES, StartError, port_error, take, tidy
+from local.home import PROCESSES, StartError, port_error, publish, take, tidy
 from local.identity.keycloak import KeycloakServer, Unavailable
 from local.identity.server import IdentityServer
 from local.kubernetes.clusters import Clusters
@@ -261,16 +261,8 @@ class LocalCloud:
 
         stage = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]["stages"]["dev"]
         maker = Maker(client, assembly, self.gateway.url, OWN_ACCOUNT, REGION)
-        pseudo = {
-            "AWS::AccountId": OWN_ACCOUNT,
-            "AWS::Region": REGION,
-            "AWS::Partition": "aws",
-            "AWS::URLSuffix": "amazonaws.com",
-            "AWS::StackName": "Stockyard-dev",
-            "AWS::NoValue": "",
-        }
         # The issuer has a free port, and the template is cached: so its text is replaced.
-        return deploy(maker, assembly, pseudo, {stage["issuer"]: self.identity.issuer})
+        return deploy(maker, assembly, pseudo_parameters(OWN_ACCOUNT, REGION), {stage["issuer"]: self.identity.issuer})
 
     def _seed_secrets(self, own: Mapping[str, str]) -> None:
         """Store the secrets that the operator fills in before the first deploy."""
@@ -400,10 +392,4 @@ class LocalCloud:
         """Write ``env`` in one step: whoever sees it can use it."""
         self.call("GET", "/v1/health")
         self.aws.began.set()
-        text = "".join(f"{name}={value}\n" for name, value in self.environment.items())
-        path = self.home / "env"
-        part = path.with_suffix(".part")
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        part.replace(path)
+        publish(self.home, self.environment)

@@ -243,6 +243,18 @@ def _throttle(settings: Mapping[str, Any]) -> tuple[float, int]:
     return float(settings["ThrottlingRateLimit"]), int(settings["ThrottlingBurstLimit"])
 
 
+def pseudo_parameters(account: str, region: str) -> dict[str, str]:
+    """Values of CloudFormation's own parameters."""
+    return {
+        "AWS::AccountId": account,
+        "AWS::Region": region,
+        "AWS::Partition": "aws",
+        "AWS::URLSuffix": "amazonaws.com",
+        "AWS::StackName": "Stockyard-dev",
+        "AWS::NoValue": "",
+    }
+
+
 def deploy(maker: Maker, assembly: Path, pseudo: Mapping[str, str], replacements: Mapping[str, str]) -> Deployment:
     """Creates all resources of the assembly's templates. Returns what the other parts of the local cloud need."""
     exports: dict[str, str] = {}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
@@ -66,3 +68,12 @@ def check(home: Path, port: int) -> None:
 def port_error(port: int, error: OSError) -> StartError:
     """Error for a port that cannot be listened on."""
     return StartError(f"port {port} cannot be used ({(error.strerror or '').lower()}): PORT=0 takes a free one")
+
+
+def publish(home: Path, environment: Mapping[str, str]) -> None:
+    """Write the file of the environment in one step, for its owner alone: whoever sees it can use it."""
+    part = home / f"{ENVIRONMENT}.part"
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write("".join(f"{name}={value}\n" for name, value in environment.items()))
+    part.replace(home / ENVIRONMENT)

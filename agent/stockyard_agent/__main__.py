@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import ssl
 import sys
-import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -22,14 +20,13 @@ from .loop import Agent
 from .mirror import Mirror
 from .observation import timestamp
 from .pod_reports import PodReports
+from .process import run_until_signal
 from .settings import Settings
 from .stockyard_api import StockyardApi
 from .transport import https
 
 _TIMEOUT = 20.0
 """Seconds for one network wait. An eviction may take ten seconds when budgets change at the same time."""
-_FAREWELL = 0.3
-"""Seconds that a running round gets to finish after SIGTERM."""
 
 
 def now() -> datetime:
@@ -107,26 +104,8 @@ def main() -> int:
     except (OSError, ValueError) as error:
         log(f"cannot start: {error}")
         return 1
-    # The signals are blocked before threads start and are waited for below. A signal handler could run while the
-    # event's lock is held.
-    ends = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-    over = threading.Event()
-    # The loop has its own thread, because a network call may block longer than a pod has time to end. The next agent
-    # repeats whatever was interrupted.
-    thread = threading.Thread(target=agent.run, args=(over.wait,), daemon=True, name="rounds")
-    thread.start()
-    threading.Thread(target=reports.run, args=(over.wait,), daemon=True, name="pods").start()
-    threading.Thread(target=mirror.run, args=(over.wait,), daemon=True, name="mirror").start()
-    threading.Thread(target=secrets.run, args=(over.wait,), daemon=True, name="secrets").start()
-    signalled = False
-    while thread.is_alive() and not signalled:
-        signalled = signal.sigtimedwait(ends, 1.0) is not None
-    over.set()
-    thread.join(_FAREWELL)
-    log("ends as told" if signalled else "ends: its loop is gone")
-    sys.stderr.flush()
-    os._exit(0 if signalled else 1)
+    loops = {"rounds": agent.run, "pods": reports.run, "mirror": mirror.run, "secrets": secrets.run}
+    return run_until_signal(loops, log)
 
 
 if __name__ == "__main__":

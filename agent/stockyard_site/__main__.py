@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import ssl
 import sys
-import threading
 import time
 from datetime import datetime, timezone
 
+from ..stockyard_agent.process import run_until_signal
 from ..stockyard_agent.transport import https
 from .connector import Connector
 from .settings import Settings
@@ -21,7 +20,6 @@ _TIMEOUT = 30.0
 """Seconds for one network wait with Stockyard, which may keep an exchange for 15."""
 _TARGET_TIMEOUT = 4.5
 """Seconds for one network wait with the host; a whole answer may take four times as long."""
-_FAREWELL = 0.3
 
 
 def log(text: str) -> None:
@@ -55,18 +53,7 @@ def main() -> int:
     except (OSError, ValueError) as error:
         log(f"cannot start: {error}")
         return 1
-    ends = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-    over = threading.Event()
-    thread = threading.Thread(target=connector.run, args=(over.wait,), daemon=True, name="rounds")
-    thread.start()
-    signalled = False
-    while thread.is_alive() and not signalled:
-        signalled = signal.sigtimedwait(ends, 1.0) is not None
-    over.set()
-    thread.join(_FAREWELL)
-    log("ends as told" if signalled else "ends: its loop is gone")
-    os._exit(0 if signalled else 1)
+    return run_until_signal({"rounds": connector.run}, log)
 
 
 if __name__ == "__main__":

@@ -43,3 +43,9 @@ def send_events(served: Served, body: dict[str, Any], with_key: int) -> None:
     cluster = served.wait("the cluster of the event", named)
     send("DeleteCluster", {"cluster": cluster["id"]})
     served.wait("its deletion", lambda: named() is None)
+
+
+def invoke(served: Served, function: str) -> None:
+    """As a schedule does."""
+    answer = served.aws("lambda").invoke(FunctionName=Names("dev").function(function), Payload=b"{}")
+    assert "FunctionError" not in answer, answer["Payload"].read().decode()

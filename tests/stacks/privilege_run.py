@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -11,15 +10,10 @@ import yaml
 
 from local.aws.accounts import ACME_ACCOUNT, REGION
 from local.testing.example import EXAMPLES, body_without_nodes, cudo_body
-from stacks.names import Names
-from stockyard.adapters.clock import SystemClock
-from stockyard.adapters.dynamodb.registry import DynamoRegistry
-from stockyard.adapters.envelope import EnvelopeSecrets
-from stockyard.adapters.site_requests import StoredSiteRequests
-from stockyard.ports.sites import SiteCall
 from tests.harness.beside import side_by_side
 from tests.harness.crash.machine_report import machine_report
-from tests.stacks.privilege_events import change_event_accounts, send_events
+from tests.stacks.privilege_events import change_event_accounts, invoke, send_events
+from tests.stacks.privilege_sites import sites_once
 
 if TYPE_CHECKING:
     from local.testing.serving import Answer, Served
@@ -30,9 +24,9 @@ TRIES = 10
 def everything_once(served: Served) -> list[dict[str, Any]]:
     """Do it all; every AWS call of our functions so far. What needs nothing of each other goes side by side."""
     body = body_without_nodes()
-    _invoke(served, "catalog")  # first, so that all that follows reads what it wrote
+    invoke(served, "catalog")  # first, so that all that follows reads what it wrote
     with_key = _account_with_a_key(served)
-    _invoke(served, "catalog")  # and once more, for an account whose cloud tells it apart what it offers
+    invoke(served, "catalog")  # and once more, for an account whose cloud tells it apart what it offers
     cluster_path, *_ = side_by_side(
         partial(_first_cluster, served, body),
         partial(_by_a_key_and_by_events, served, body, with_key),
@@ -40,7 +34,7 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
         partial(_cluster_by_a_manifest, served),
     )
     for function in ("relay", "autoscaler", "disruptor", "reaper"):
-        _invoke(served, function)
+        invoke(served, function)
     deletion = served.call("DELETE", cluster_path)
     assert served.operation(deletion.body["id"])["status"] == "succeeded"
     return served.calls
@@ -73,37 +67,8 @@ def _first_cluster(served: Served, body: dict[str, Any]) -> str:
     _disruption(served, cluster_path)
     _instances(served, "privilege")
     change_event_accounts(served)
-    _sites(served)
+    sites_once(served, Good(served))
     return cluster_path
-
-
-def site_requests(served: Served) -> StoredSiteRequests:
-    """Requests for sites of acme, as a function makes them."""
-    names = Names("dev")
-    registry = DynamoRegistry(served.aws("dynamodb"), names.table)
-    seals = EnvelopeSecrets(partial(served.aws, "kms"), names.secrets_key, registry.store)
-    return StoredSiteRequests(registry.store("acme"), seals, SystemClock(), time.sleep)
-
-
-def _sites(served: Served) -> None:
-    """A site is made, its connector brings an answer to a request, and it is removed with one that waits."""
-    good = Good(served)
-    site = good("POST", "sites", {"name": "room"})
-    good("POST", "sites", {"name": "second-room"})
-    more = good("GET", "sites?page_size=1")["next_page_token"]
-    good("GET", f"sites?page_size=1&page_token={more}")
-    credentials = good("POST", f"sites/{site['id']}/credentials")
-    token = served.client_token(credentials["client_id"], credentials["client_secret"])
-    path = f"/v1/sites/{site['id']}/exchange"
-    asking = site_requests(served)
-    assert asking.ask("room", SiteCall("GET", "/version", {}, b""), seconds=0) is None
-    answer = served.call("POST", path, {"version": "1", "wants": 1}, token=token)
-    assert answer.status == 200, answer.text
-    (request,) = answer.body["requests"]
-    reply = {"version": "1", "answers": [{"id": request["id"], "status": 200}], "wants": 0}
-    assert served.call("POST", path, reply, token=token).status == 200
-    assert asking.ask("room", SiteCall("GET", "/version", {}, b""), seconds=0) is None
-    good("DELETE", "sites/room")
 
 
 def _new_regions(served: Served, body: dict[str, Any]) -> None:
@@ -127,12 +92,6 @@ def _by_a_key_and_by_events(served: Served, body: dict[str, Any], with_key: int)
     """One after the other: both ask for a cluster of one name in the account that a key opens."""
     _cluster_by_a_key(served, with_key)
     send_events(served, body, with_key)
-
-
-def _invoke(served: Served, function: str) -> None:
-    """As a schedule does."""
-    answer = served.aws("lambda").invoke(FunctionName=Names("dev").function(function), Payload=b"{}")
-    assert "FunctionError" not in answer, answer["Payload"].read().decode()
 
 
 class Good:
@@ -220,7 +179,7 @@ def _cluster_on_eks(served: Served) -> None:
         {"tags": {"team": None, "stage": "b"}},
     ):
         good.wait_for_success(served.wait("its turn", partial(_changed, served, f"/v1/{path}", change), 30))
-    _invoke(served, "reaper")  # which looks for what is ours in every cluster
+    invoke(served, "reaper")  # which looks for what is ours in every cluster
     good.wait_for_success(good("DELETE", path)["id"])
 
 

@@ -1,0 +1,46 @@
+"""Calls of functions for a site and its connector, in the run of the tests of permissions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from stacks.names import Names
+from stockyard.adapters.clock import SystemClock
+from stockyard.adapters.dynamodb.registry import DynamoRegistry
+from stockyard.adapters.envelope import EnvelopeSecrets
+from stockyard.adapters.site_requests import StoredSiteRequests
+from stockyard.ports.sites import SiteCall
+
+if TYPE_CHECKING:
+    from local.testing.serving import Served
+
+
+def site_requests(served: Served) -> StoredSiteRequests:
+    """Requests for sites of acme, as a function makes them."""
+    names = Names("dev")
+    registry = DynamoRegistry(served.aws("dynamodb"), names.table)
+    seals = EnvelopeSecrets(partial(served.aws, "kms"), names.secrets_key, registry.store)
+    return StoredSiteRequests(registry.store("acme"), seals, SystemClock(), time.sleep)
+
+
+def sites_once(served: Served, good: Callable[..., Any]) -> None:
+    """A site is made, its connector brings an answer to a request, and it is removed with one that waits."""
+    site = good("POST", "sites", {"name": "room"})
+    good("POST", "sites", {"name": "second-room"})
+    more = good("GET", "sites?page_size=1")["next_page_token"]
+    good("GET", f"sites?page_size=1&page_token={more}")
+    credentials = good("POST", f"sites/{site['id']}/credentials")
+    token = served.client_token(credentials["client_id"], credentials["client_secret"])
+    path = f"/v1/sites/{site['id']}/exchange"
+    asking = site_requests(served)
+    assert asking.ask("room", SiteCall("GET", "/version", {}, b""), seconds=0) is None
+    answer = served.call("POST", path, {"version": "1", "wants": 1}, token=token)
+    assert answer.status == 200, answer.text
+    (request,) = answer.body["requests"]
+    reply = {"version": "1", "answers": [{"id": request["id"], "status": 200}], "wants": 0}
+    assert served.call("POST", path, reply, token=token).status == 200
+    assert asking.ask("room", SiteCall("GET", "/version", {}, b""), seconds=0) is None
+    good("DELETE", "sites/room")
