@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,10 +11,9 @@ from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.domain.values import times
 from stockyard.errors import VendorError, VendorNotFound
 from stockyard.ports import Skipped, Tagged, Verification
-from stockyard.providers.clouds.kubernetes import host_template
+from stockyard.providers.clouds.kubernetes import host_template, orphans
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.features import BASE, Right, kinds_of, rights_of
-from stockyard.providers.clouds.kubernetes.marks import RESOURCE, TENANT, label_value, labels_of, selector, tagged
 from stockyard.providers.kubernetes.client import KubernetesApi
 
 SOON = timedelta(days=30)
@@ -112,7 +111,7 @@ class KubernetesHosts:
         failures: list[VendorError] = []
         for space in spaces:
             try:
-                things += _tagged(api, account, space, installation, tenant)
+                things += orphans.marked(api, kinds_of(_features(account)), space, installation, tenant)
             except VendorError as error:
                 failures.append(error)
                 if skipped is None or len(failures) == len(spaces):
@@ -122,20 +121,7 @@ class KubernetesHosts:
 
     def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:
         """See ``ports.Cloud.discard``."""
-        if thing.tenant != tenant:
-            return False
-        kind = next((kind for kind in kinds_of(_features(account)) if kind.kind == thing.kind), None)
-        if kind is None:
-            return False
-        api = self._access.client(tenant, account)
-        there = api.get(kind.api_version, kind.kind, thing.vendor_id, thing.region)
-        if there is None:
-            return True
-        labels = labels_of(there)
-        if (labels.get(TENANT), labels.get(RESOURCE)) != (label_value(tenant), label_value(thing.resource_id)):
-            return False
-        api.delete(kind.api_version, kind.kind, thing.vendor_id, thing.region)
-        return api.get(kind.api_version, kind.kind, thing.vendor_id, thing.region) is None
+        return orphans.remove(self._access.client(tenant, account), kinds_of(_features(account)), thing, tenant)
 
 
 def _namespaces(account: CloudAccount) -> Sequence[str]:
@@ -154,11 +140,3 @@ def _absence(api: KubernetesApi, space: str) -> str | None:
     except VendorNotFound as error:
         return f"{error.detail}. The host has no namespace {space}."
     return None
-
-
-def _tagged(api: KubernetesApi, account: CloudAccount, space: str, installation: str, tenant: str) -> Iterator[Tagged]:
-    for kind in kinds_of(_features(account)):
-        for document in api.list(kind.api_version, kind.kind, space, selector(installation, tenant)):
-            thing = tagged(kind.kind, document, installation, tenant)
-            if thing is not None:
-                yield thing

@@ -15,9 +15,10 @@ from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
+from stockyard.providers.clouds.kubernetes import orphans
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.features import CONFIG_MAP, SECRET
-from stockyard.providers.clouds.kubernetes.marks import RESOURCE, label_value, labels_of, marks, selector, tagged
+from stockyard.providers.clouds.kubernetes.marks import marks
 from stockyard.providers.kubernetes.client import KubernetesApi
 from stockyard.providers.kubernetes.errors import ObjectChanged
 from stockyard.providers.nodes.config_maps.objects import MachineObjects
@@ -172,25 +173,13 @@ class ConfigMapNodes:
         host = self._host(provider, tenant)
         if host is None:
             return ()
-        api, space = self._access.host_client(tenant, host), _namespace(provider)
-        things = (
-            tagged(kind.kind, document, installation, tenant)
-            for kind in _KINDS
-            for document in api.list(kind.api_version, kind.kind, space, selector(installation, tenant))
-        )
-        return [thing for thing in things if thing is not None]
+        api = self._access.host_client(tenant, host)
+        return list(orphans.marked(api, _KINDS, _namespace(provider), installation, tenant))
 
     def discard(self, provider: NodeProvider, thing: Tagged, tenant: str) -> bool:
         """Remove one orphan of such a cluster."""
         host = self._host(provider, tenant)
-        if host is None or thing.kind not in {kind.kind for kind in _KINDS}:
-            return False
-        api = self._access.host_client(tenant, host)
-        there = api.get("v1", thing.kind, thing.vendor_id, thing.region)
-        if there is not None and labels_of(there).get(RESOURCE) == label_value(thing.resource_id):
-            api.delete("v1", thing.kind, thing.vendor_id, thing.region)
-            there = api.get("v1", thing.kind, thing.vendor_id, thing.region)
-        return there is None
+        return host is not None and orphans.remove(self._access.host_client(tenant, host), _KINDS, thing, tenant)
 
     def _host(self, provider: NodeProvider, tenant: str) -> Cluster | None:
         """The cluster of Stockyard's that the provider names; None where it names an account."""
