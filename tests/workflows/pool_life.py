@@ -34,6 +34,7 @@ from stockyard.operations.idempotency_keys import IdempotencyKeys
 from stockyard.operations.listing import every
 from stockyard.operations.machines.pending_pods import DETAIL_TYPE, receive
 from stockyard.ports import Create, Remove, Replace, Write
+from stockyard.wiring import passes
 from tests.harness.crash.faults import Crash, Errors, Fault, Tap
 from tests.harness.crash.world import _event
 from tests.harness.worlds.inprocess import Context
@@ -388,10 +389,11 @@ class PoolLife:
                 "services": lambda _: services,
                 "store": lambda _: self.store,
                 "keys_of": lambda _: IdempotencyKeys(self.store),  # type: ignore[arg-type]
-                "autoscaler": lambda: Autoscaler(registry, lambda _: services),  # type: ignore[arg-type]
             }
             for name, part in parts.items():
                 stack.enter_context(patch.object(wiring, name, part))
+            autoscaler = Autoscaler(registry, lambda _: services)  # type: ignore[arg-type]
+            stack.enter_context(patch.object(passes, "autoscaler", lambda: autoscaler))
             stack.enter_context(patch.object(function, "_dependencies", replace(dependencies, keys=wiring.keys_of)))
             stack.enter_context(patch.object(function, "_origin", None))
             yield
