@@ -30,6 +30,7 @@ from stockyard.domain.pools.disruption_records import ClusterDisruption
 from stockyard.domain.pools.records import ClusterClaim, Pool
 from stockyard.domain.pools.workload_records import UnusedRoom, WorkloadPart, WorkloadReport
 from stockyard.domain.profiles.records import ClusterPacks, ClusterProfile, ProfilePart, ProfileUse
+from stockyard.domain.run_records import ProviderRun, RunState
 from stockyard.domain.site_records import Site, SiteAnswer, SiteRequest
 from stockyard.domain.values.conditions import Condition
 from stockyard.domain.values.states import ClusterStatus, RequestState, ResourceState, Verification
@@ -385,4 +386,6 @@ Record = (
     | Site
     | SiteRequest
     | SiteAnswer
+    | ProviderRun
+    | RunState
 )

@@ -45,6 +45,7 @@ from stockyard.domain.records import (
     NodeProvider,
     Outbox,
     Pool,
+    ProviderRun,
     Record,
     Refusal,
     Resource,
@@ -198,8 +199,9 @@ def expiry(record: Record) -> int | None:
 
 def _life(record: Record) -> tuple[str, timedelta] | None:
     """Since when a record is kept, and for how long; None for ever."""
-    if isinstance(record, SiteRequest | SiteAnswer | RunLog):
-        return record.created_at, timedelta(days=RUN_LOG_DAYS) if isinstance(record, RunLog) else SITE_LIFE
+    if isinstance(record, SiteRequest | SiteAnswer | RunLog | ProviderRun):
+        is_of_site = isinstance(record, SiteRequest | SiteAnswer)
+        return record.created_at, SITE_LIFE if is_of_site else timedelta(days=RUN_LOG_DAYS)
     if isinstance(record, Event):
         return record.time, timedelta(days=EVENT_DAYS)
     if isinstance(record, AuditRecord):

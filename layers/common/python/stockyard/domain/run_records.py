@@ -1,0 +1,70 @@
+"""The records of runs: a node provider's own programs that work for a claim or an environment, and their states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from stockyard.domain.nodes.records import VersionedRecord
+
+RunStatus = Literal["created", "started", "begun", "ended"]
+RunEnd = Literal["done", "failed", "interrupted", "killed", "lost"]
+"""``interrupted`` at its time-out; ``killed`` ten minutes later, when that did not end it; ``lost`` when its machine
+ended and the program had told nothing."""
+DIED: frozenset[str] = frozenset({"killed", "lost"})
+"""Ends after which nobody knows whether the state has everything that was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRun(VersionedRecord):
+    """One run of a provider's program. ``id`` is derived from its state, the operation's attempt, its name and number,
+    so that a run that is made twice is one.
+
+    ``created``: on record; ``started``: a machine has taken it; ``begun``: its program has fetched the task, which is
+    given out once; ``ended``: its token is of no use any more.
+    """
+
+    subject: str
+    """Id of the claim or the environment that it works for."""
+    workspace: str
+    """State that it works on."""
+    operation_id: str
+    attempt: int
+    name: str
+    number: int
+    command: str
+    phase: str
+    created_at: str
+    status: RunStatus = "created"
+    vendor_id: str | None = None
+    begun_at: str | None = None
+    ended_at: str | None = None
+    end: RunEnd | None = None
+    error: str | None = None
+    """Why it failed, in a sentence; None where it did not, or runs."""
+    has_result: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StateLock:
+    """Lock of a state: its id as the program made it, and the run that holds it."""
+
+    id: str
+    run: str
+    info: dict[str, Any] = field(default_factory=dict)
+    """What the program says of itself to others who wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunState(VersionedRecord):
+    """State that runs keep of what they have made. ``id`` is its subject's id, a slash, and its name."""
+
+    created_at: str
+    object: str | None = None
+    """The object that has it; None while nothing was kept."""
+    lock: StateLock | None = None
+    is_touched: bool = False
+    """Whether a run has begun that may have made something."""
+    is_unsure: bool = False
+    """Whether such a run died, so that what it made may be missing here: the next run applies again before anything
+    else."""

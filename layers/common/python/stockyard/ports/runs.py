@@ -1,0 +1,131 @@
+"""Ports to runs: a node provider's own programs that work for a claim or an environment, outside of Stockyard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from stockyard.domain.records import CloudAccount
+from stockyard.domain.run_records import ProviderRun
+
+RunnerPhase = Literal["queued", "running", "ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerPlace:
+    """Place where programs run: an account of the tenant's, and a region of it."""
+
+    tenant: str
+    account: CloudAccount
+    region: str
+    session: str
+    """Session name for assumed roles: the operation's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """Start of one run. ``program`` is a zip application that needs Python's standard library alone."""
+
+    id: str
+    program: bytes = field(repr=False)
+    variables: Mapping[str, str] = field(repr=False)
+    """Environment variables of the program. One of them is the run's token."""
+    limit_seconds: int
+    """When the machine ends whatever still runs; the program ends itself before."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerState:
+    """State of a run as its machine has it. ``reason`` says why it ended, where the machine knows that."""
+
+    phase: RunnerPhase
+    reason: str | None = None
+
+
+class Runner(Protocol):
+    """Machines that carry out programs. What a program does, prints and how it ends it tells the API by itself.
+
+    Raises ``VendorError`` leaves; ``PermissionDenied`` where the account lacks what runs need.
+    """
+
+    def start(self, place: RunnerPlace, start: RunStart) -> str:
+        """Start the run; the machine's own id of it. An answer may be lost and the run be started twice: then the
+        program finds that it has begun already, and ends."""
+        ...
+
+    def state(self, place: RunnerPlace, vendor_id: str) -> RunnerState:
+        """State of the run. One that is not known any more has ended."""
+        ...
+
+    def log(self, place: RunnerPlace, vendor_id: str) -> Sequence[str]:
+        """Last lines of what the machine itself printed, for a run whose program told nothing; none where there are
+        none. They may hold what the program printed."""
+        ...
+
+    def stop(self, place: RunnerPlace, vendor_id: str) -> None:
+        """End the run at once. One that has ended, or is not known, is no error."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run to begin: its subject, its name among the runs of the operation, and the state that it works on.
+
+    ``task`` is what the program is to do. It may hold secrets, so it is sealed, and the program alone is given it.
+    """
+
+    subject: str
+    operation_id: str
+    attempt: int
+    name: str
+    phase: str
+    command: str
+    workspace: str
+    task: Mapping[str, Any] = field(repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Values that no log may show."""
+
+
+class Runs(Protocol):
+    """Runs of a tenant on record, with their sealed tasks and the states that they keep."""
+
+    def last(self, subject: str, name: str, operation_id: str, attempt: int) -> ProviderRun | None:
+        """The last run of that name that this attempt of the operation has begun; None for none."""
+        ...
+
+    def create(self, new: NewRun) -> ProviderRun:
+        """Put a run on record, with its task sealed; the one that is there already, where this is done twice."""
+        ...
+
+    def started(self, run: ProviderRun, vendor_id: str) -> ProviderRun:
+        """Record that a machine has taken the run."""
+        ...
+
+    def lost(self, run: ProviderRun, reason: str) -> ProviderRun:
+        """Record that the run ended without saying how. Where it said so meanwhile, that counts."""
+        ...
+
+    def result(self, run: ProviderRun) -> Mapping[str, Any]:
+        """Outputs or differences that a run has told at its end. Empty where it told nothing, or is over long ago."""
+        ...
+
+    def url(self, run: ProviderRun) -> str:
+        """Address of the run at the API."""
+        ...
+
+    def token(self, run: ProviderRun) -> str:
+        """Secret by which the program of the run proves which one it is; of no use once the run has ended."""
+        ...
+
+    def passphrase(self, workspace: str) -> str:
+        """Secret by which the program seals a state, the same for all runs on it."""
+        ...
+
+    def has_state(self, workspace: str) -> bool:
+        """Whether anything was ever kept as that state, or a run that may have made something has begun on it."""
+        ...
+
+    def forget(self, workspace: str) -> None:
+        """Remove a state, whose things are gone, with its runs and their tasks."""
+        ...
