@@ -1,0 +1,1 @@
+"""Machines for the programs of runs, in memory."""
