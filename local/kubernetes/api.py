@@ -28,7 +28,7 @@ from local.kubernetes.people import review as review_self
 from local.kubernetes.requests import JSON_PATCH, NOWHERE, Request, key_of, parse
 from local.kubernetes.resources import AUTHENTICATION, AUTHORIZATION, CERTIFICATES, Resource
 from local.kubernetes.rules import Action, Grant, grants, person_grants, refusal
-from local.kubernetes.schema import openapi, patches, validation
+from local.kubernetes.schema import custom, openapi, patches, validation
 from local.kubernetes.schema.columns import table
 from local.kubernetes.schema.discovery import discovery
 from local.kubernetes.schema.types import type_of
@@ -116,7 +116,8 @@ class KubeApi:
         with self._lock:
             for document in documents:
                 key = key_of(document, served=self.store.resources)
-                kube_apply.apply(self.store, key, document, "administrator", force=True)
+                resource = next(each for each in self.store.resources if each.is_of(key))
+                kube_apply.apply(self.store, key, document, "administrator", resource, force=True)
 
     @contextmanager
     def locked_store(self) -> Iterator[KubeStore]:
@@ -214,7 +215,9 @@ class KubeApi:
         if verb in ("list", "get", "watch"):
             return 200, self._reading(request.resource, request)
         if "fieldValidation" in request.query and verb in ("create", "update") and not part:
-            validation.check(request.body, strict=request.query["fieldValidation"] == "Strict")
+            validation.check(request.body, strict=(strict := request.query["fieldValidation"] == "Strict"))
+            if strict:
+                custom.check_fields(request.resource, request.body)
         return self._writing(request.resource, request, account)
 
     def _writing(self, resource: Resource, request: Request, account: Account) -> tuple[int, Any]:
@@ -284,7 +287,9 @@ class KubeApi:
         meta = document.setdefault("metadata", {})
         if not meta.get("name") and meta.get("generateName"):
             document["metadata"] = {**meta, "name": f"{meta['generateName']}{store.suffix()}"}
-        return store.create(key_of(document, key.namespace, store.resources), document)
+        key = key_of(document, key.namespace, store.resources)
+        custom.check_place(request.resource, store, key)
+        return store.create(key, custom.admitted(request.resource, key, None, document))
 
     def _token(self, key: Key, wish: Object) -> Object:
         """A token of a service account. It does not end here."""
@@ -305,7 +310,9 @@ class KubeApi:
     def _patch(self, request: Request, account: Account, store: KubeStore) -> tuple[int, Object]:
         key, kind = request.key, request.content_type.partition(";")[0]
         if kind in (MERGE, patches.STRATEGIC, JSON_PATCH):
-            return 200, store.replace(key, self._patched(store.get(key), kind, request))
+            current = store.get(key)
+            result = self._patched(current, kind, request)
+            return 200, store.replace(key, custom.admitted(request.resource, key, current, result, request.subresource))
         if kind != APPLY:
             raise StatusError(415, f"the body of the request was in an unknown format: {request.content_type}")
         manager = request.query.get("fieldManager")
@@ -316,7 +323,8 @@ class KubeApi:
         if status == 201:
             self._authorize(Action("create", key.group, key.resource, key.namespace, key.name), account)
         force = request.query.get("force") == "true"
-        return status, kube_apply.apply(store, key, request.body, manager, force=force)
+        about = request.resource, request.subresource
+        return status, kube_apply.apply(store, key, request.body, manager, *about, force=force)
 
     def _patched(self, current: Object, kind: str, request: Request) -> Object:
         if kind == JSON_PATCH:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from local.kubernetes.resources import Resource
+from local.kubernetes.schema import custom
 from local.kubernetes.store import Key, KubeStore, Object, StatusError, copied
 
 Path = tuple[str, ...]
@@ -42,9 +43,15 @@ def merged(target: Any, patch: Any) -> Any:
 
 def put(store: KubeStore, resource: Resource, key: Key, document: Object, subresource: str) -> Object:
     """Replace an object; where the status is a part by itself, that part or all but it. Raises as the store does."""
+    old, meta = store.get(key), document.get("metadata", {})
+    if custom.is_judged(resource):
+        if not meta.get("resourceVersion"):
+            text = "Invalid value: 0: must be specified for an update"
+            cause = ("FieldValueInvalid", text, "metadata.resourceVersion")
+            raise StatusError(422, f"{key} is invalid: {cause[2]}: {text}", causes=(cause,), key=key)
+        return store.replace(key, custom.admitted(resource, key, old, document, subresource))
     if not resource.has_status:
         return store.replace(key, document)
-    old, meta = store.get(key), document.get("metadata", {})
     if subresource == "status":
         guards = {name: meta[name] for name in ("uid", "resourceVersion") if name in meta}
         changed = {**old, "metadata": {**old["metadata"], **guards}, "status": document.get("status", {})}
@@ -53,14 +60,27 @@ def put(store: KubeStore, resource: Resource, key: Key, document: Object, subres
     return store.replace(key, changed)
 
 
-def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str, *, force: bool) -> Object:
+def apply(
+    store: KubeStore,
+    key: Key,
+    manifest: Mapping[str, Any],
+    manager: str,
+    resource: Resource | None = None,
+    part: str = "",
+    *,
+    force: bool,
+) -> Object:
     """Server-side apply: ``manager`` owns the fields that it sent. Fields that it no longer sends are removed.
 
-    Lists are one leaf. Raises ``StatusError`` 409 when another manager owns a leaf that differs, unless ``force``; and
-    when the object is not of the version that the manifest names.
+    Lists are one leaf. A ``resource`` with a schema is judged by it; ``part``: the status where it is applied.
+    Raises ``StatusError`` 409 when another manager owns a leaf that differs, unless ``force``, and when the object is
+    not of the version that the manifest names; 500 and 422 for what the schema refuses.
     """
-    if manifest.get("metadata", {}).get("name", key.name) != key.name:
-        raise StatusError(400, "the name of the object does not match the name on the URL")
+    if (name := manifest.get("metadata", {}).get("name", key.name)) != key.name:
+        raise StatusError(400, f"the name of the object ({name}) does not match the name on the URL ({key.name})")
+    custom.check_apply(resource, key, manifest)
+    custom.check_place(resource, store, key)
+    manifest = custom.part_of(resource, manifest, part)
     if fault := _fault(key, manifest):
         version = str(manifest.get("apiVersion", ""))
         kind = f"{version if '/' in version else f'/{version}'}, Kind={manifest.get('kind')}"
@@ -68,13 +88,13 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
         raise StatusError(500, text, reason="")
     sent = dict(leaves(manifest))
     expected = {name: manifest.get("metadata", {}).get(name) for name in ("resourceVersion", "uid")}
-    if key not in store.objects:
+    is_new = key not in store.objects
+    if is_new:
         if uid := expected.pop("uid"):
             text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise StatusError(409, f"Operation cannot be fulfilled on {key}: {text}", key=key)
         expected = {}  # the version of what is not there is not looked at
-        store.create(key, {**manifest, "metadata": {**manifest.get("metadata", {}), "managedFields": []}})
-    current = store.get(key)
+    current = {**manifest, "metadata": {**manifest.get("metadata", {})}} if is_new else store.get(key)
     owners = _owners(current)
     other_owners = {path: name for name, paths in owners.items() if name != manager for path in paths}
     conflicts = [
@@ -89,18 +109,16 @@ def apply(store: KubeStore, key: Key, manifest: Mapping[str, Any], manager: str,
     for path, value in sent.items():
         _set_value(changed, path, value)
     owners = {name: paths - set(conflicts) for name, paths in owners.items()} | {manager: set(sent)}
-    changed["metadata"]["managedFields"] = [
-        {
-            "manager": name,
-            "operation": "Apply",
-            "apiVersion": changed.get("apiVersion", ""),
-            "fieldsType": "FieldsV1",
-            "fieldsV1": _fields(paths),
-        }
-        for name, paths in sorted(owners.items())
-        if paths
-    ]
-    return store.replace(key, changed)
+    changed["metadata"]["managedFields"] = _managed(changed, owners)
+    changed = custom.admitted(resource, key, None if is_new else current, changed, part)
+    return store.create(key, changed) if is_new else store.replace(key, changed)
+
+
+def _managed(document: Object, owners: Mapping[str, set[Path]]) -> list[Object]:
+    """Entries of the managers of an object's fields."""
+    version = document.get("apiVersion", "")
+    about = {"operation": "Apply", "apiVersion": version, "fieldsType": "FieldsV1"}
+    return [{"manager": name, **about, "fieldsV1": _fields(paths)} for name, paths in sorted(owners.items()) if paths]
 
 
 def _fault(key: Key, manifest: Mapping[str, Any]) -> str:

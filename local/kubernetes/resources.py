@@ -27,11 +27,17 @@ class Resource:
     """Verbs of the resource; without any, all that the API does."""
     columns: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)
     """The columns that a definition names for tables."""
+    schema: Mapping[str, Any] | None = field(default=None, compare=False)
+    """The schema of a definition; None for Kubernetes' own kinds."""
 
     @property
     def api_version(self) -> str:
         """As objects write it: ``v1``, ``apps/v1``."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    def is_of(self, key: Any) -> bool:
+        """Whether the object of that ``store.Key`` is one of it."""
+        return bool((self.group, self.name) == (key.group, key.resource))
 
 
 RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
@@ -111,4 +117,5 @@ def defined(spec: Mapping[str, Any], version: Mapping[str, Any]) -> Resource:
         has_status,
         short_names=tuple(names.get("shortNames") or ()),
         columns=tuple(version.get("additionalPrinterColumns") or ()),
+        schema=(version.get("schema") or {}).get("openAPIV3Schema"),
     )

@@ -28,8 +28,9 @@ _REASONS = {
 }  # fmt: skip
 
 
+_CAUSE = ("reason", "message", "field")
 _COUNTED = frozenset({"apps", "batch"})
-"""Groups whose objects count the changes of their specification."""
+"""Groups whose objects count the changes of their specification, beside those of definitions."""
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 BUMP = 1_000_000
 """By how much revisions rise when a snapshot is restored."""
@@ -38,7 +39,7 @@ CHANGES = 2_000
 
 
 class StatusError(Exception):
-    """An error response. ``causes`` are pairs (reason, message) of the status' details, ``key`` what it is about.
+    """An error response. ``causes`` are reason, message and perhaps field of its details, ``key`` what it is about.
 
     Without a ``reason`` it has the usual one of its status; an empty one is left out, as the API server does for some.
     ``following`` is a token to go on with after a list has expired. A ``plain`` error is its message as text.
@@ -50,7 +51,7 @@ class StatusError(Exception):
         message: str,
         *,
         reason: str | None = None,
-        causes: tuple[tuple[str, str], ...] = (),
+        causes: tuple[tuple[str, ...], ...] = (),
         key: Key | None = None,
         following: str = "",
         plain: bool = False,
@@ -72,7 +73,7 @@ class StatusError(Exception):
         if self.key is not None:
             details = {"name": self.key.name, "group": self.key.group, "kind": self.key.resource}
         if self.causes:
-            details["causes"] = [{"reason": reason, "message": text} for reason, text in self.causes]
+            details["causes"] = [dict(zip(_CAUSE, cause, strict=False)) for cause in self.causes]
         optional = {"reason": self.reason, "details": {name: value for name, value in details.items() if value}}
         return {**status, **{name: value for name, value in optional.items() if value}}
 
@@ -149,6 +150,11 @@ class KubeStore:
         specs = [self.objects[key]["spec"] for key in self._definitions]
         return (*RESOURCES, *(defined(spec, version) for spec in specs for version in spec["versions"]))
 
+    def _is_counted(self, key: Key) -> bool:
+        """Whether the object counts the changes of its specification."""
+        name = f"{key.resource}.{key.group}"
+        return key.group in _COUNTED or Key(EXTENSIONS, "customresourcedefinitions", "", name) in self._definitions
+
     def get(self, key: Key) -> Object:
         """The stored object, not a copy. Raises ``StatusError`` 404."""
         document = self.objects.get(key)
@@ -167,7 +173,7 @@ class KubeStore:
         meta.update(name=key.name, uid=f"uid-{self._made}", resourceVersion=str(self.revision))
         if not meta.get("creationTimestamp"):
             meta["creationTimestamp"] = stamp(self.now())
-        if key.group in _COUNTED:
+        if self._is_counted(key):
             meta["generation"] = 1
         if key.namespace:
             meta["namespace"] = key.namespace
@@ -220,10 +226,11 @@ class KubeStore:
             meta["namespace"] = key.namespace
         if key.resource == "secrets" and stored.get("type") != old.get("type"):
             raise StatusError(422, f"{key} is invalid: type: Invalid value: field is immutable", key=key)
-        if key.group in _COUNTED:
+        is_counted = self._is_counted(key)
+        if is_counted:
             meta["generation"] = before.get("generation", 1)
         if stored != old:
-            if key.group in _COUNTED and stored.get("spec") != old.get("spec"):
+            if is_counted and stored.get("spec") != old.get("spec"):
                 meta["generation"] += 1
             self.revision += 1
             meta["resourceVersion"] = str(self.revision)
