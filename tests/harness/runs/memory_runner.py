@@ -210,7 +210,7 @@ class MemoryRunner:
         )
 
     def _new(self, place: RunnerPlace, start: RunStart) -> Machine:
-        if self.most is not None and len(self.running()) >= self.most:
+        if self.most is not None and sum(each.place.tenant == place.tenant for each in self.running()) >= self.most:
             raise VendorThrottled("the account has as many machines at once as it may", code="AccountLimitExceeded")
         now = self.clock.now()
         number = 1 + sum(each.start.id == start.id for each in self.machines.values())

@@ -15,7 +15,7 @@ HERE = place("acme")
 
 
 def start(name: str = "run_1", limit: int = 3600) -> RunStart:
-    return RunStart(name, b"", {"TOKEN": "t"}, limit)
+    return RunStart(id=name, program=b"", variables={}, secret_variables={}, limit_seconds=limit)
 
 
 def three_requests(machine: Machine, done: list[str]) -> Iterator[float]:

@@ -31,6 +31,9 @@ class RunStart:
     program: bytes = field(repr=False)
     variables: Mapping[str, str] = field(repr=False)
     """Environment variables of the program. One of them is the run's token."""
+    secret_variables: Mapping[str, str]
+    """Further variables, by name, whose values are secrets in the account's own store: the name of each secret there,
+    and after a colon that of a field, where it has fields. The machine reads them; nothing of ours ever does."""
     limit_seconds: int
     """When the machine ends whatever still runs; the program ends itself before."""
 

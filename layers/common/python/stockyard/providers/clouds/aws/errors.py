@@ -88,7 +88,7 @@ TABLE: tuple[tuple[str, type[errors.VendorError], str], ...] = (
         "The subnet has no free address; choose another subnet.",
     ),
     (
-        r"(Vcpu|Vpc|(Gateway)?VpcEndpoint|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume|"
+        r"(Account|Vcpu|Vpc|(Gateway)?VpcEndpoint|Address|NatGateway|Instance|InternetGateway|Subnet|SecurityGroup|RouteTable|Resource|Volume|"
         r"FileSystem|NetworkInterface)?"
         r"LimitExceeded(Exception)?|MaxIOPSLimitExceeded|SecurityGroupsPerInstanceLimitExceeded|"
         r"RulesPerSecurityGroupLimitExceeded|Max(Spot)?(Instance|Fleet|FleetRequest)CountExceeded|TooMany(LoadBalancers|TargetGroups|Listeners|Tags|Targets)|"

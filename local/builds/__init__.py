@@ -1,0 +1,1 @@
+"""Builds of CodeBuild as processes of this machine."""
