@@ -21,6 +21,8 @@ MEMBERS = {
     "rolebindings": frozenset({"subjects", "roleRef"}),
 }
 """Resource -> the members that its schema has beside ``apiVersion``, ``kind`` and ``metadata``."""
+_SMALLEST = 2
+"""Length of the path of a field whose object stays when it is empty: ``spec``, ``metadata``, ``data``."""
 _TEXTS = frozenset({"configmaps", "secrets"})
 """Resources whose data are texts."""
 _NEVER_OWNED = frozenset(
@@ -202,6 +204,9 @@ def _set_value(target: Object, path: Path, value: Any) -> None:
 
 
 def _drop(target: Object, path: Path) -> None:
+    """Take a field away, and the objects around it that have none any more."""
     inner = _at(target, path[:-1])
     if isinstance(inner, dict):
         inner.pop(path[-1], None)
+        if not inner and len(path) > _SMALLEST:
+            _drop(target, path[:-1])
