@@ -54,16 +54,18 @@ def kubernetes_account(number: str = NUMBER, **attributes: Any) -> CloudAccount:
 
 
 class KubernetesHost:
-    """The host. ``api`` is its API, ``account`` what the tenant has registered."""
+    """The host. ``api`` is its API, ``account`` what the tenant has registered, for machines of these ``features``."""
+
+    features: Sequence[str] = (BASE,)
 
     def __init__(self, namespaces: Sequence[str] = (NAMESPACE,), clock: FixedClock | None = None) -> None:
         self.clock = clock or FixedClock()
         self.allowed_lines: set[str] = set()
         """Lines of the connector's allow-list by which requests went through a site."""
         self.api = KubeApi(now=self.clock.now)
-        self.api.install(list(host_template.documents(list(namespaces), [BASE])))
+        self.api.install(list(host_template.documents(list(namespaces), self.features)))
         self.token = self.api.issue(namespaces[0], host_template.NAME)
-        self.account = kubernetes_account(namespaces=list(namespaces))
+        self.account = kubernetes_account(namespaces=list(namespaces), features=list(self.features))
         self.secrets = MemorySecrets()
         self.secrets.put(account_secret(TENANT, NUMBER, "token"), self.token)
 
@@ -79,7 +81,7 @@ class KubernetesHost:
     def ask(self, site: str, call: SiteCall, seconds: float = WAIT_SECONDS) -> SiteReply | None:
         """See ``ports.sites.SiteRequests.ask``: a connector with the allow-list of the template carries it out."""
         given_call = unpacked_call(call.method, call.path, packed_call(call))
-        lines = host_template.allow_list(self.account.attributes["namespaces"], [BASE])
+        lines = host_template.allow_list(self.account.attributes["namespaces"], self.features)
         allowed_list = allowed.read("\n".join(lines))
         target = Target(SERVER, self._exchange, lambda: self.token, lambda: allowed_list)
         answer = target.carry_out(

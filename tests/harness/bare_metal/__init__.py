@@ -1,0 +1,1 @@
+"""Hosts of bare metal with their operator, for tests."""
