@@ -30,6 +30,8 @@ from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
 from stockyard.providers.nodes.cudo.provider import CudoNodes
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.providers.nodes.eks.provider import EksNodes, EksNodesConfig
+from stockyard.providers.nodes.metal3.provider import Metal3Nodes
+from tests.harness.bare_metal.yard import CONFIG, BareMetalYard, FullYard, block
 from tests.harness.worlds.cudo_yard import DALLAS, CudoYard
 from tests.harness.worlds.direct_aws import direct_aws
 from tests.harness.worlds.kubernetes_host import NAMESPACE, NUMBER, SITE, KubernetesHost
@@ -170,6 +172,20 @@ def config_map(store: MemoryStore, stack: ExitStack, *, via: str | None = None) 
     return Case(source, spec, "global", machines, full, cloud=host.cloud(), clock=host.clock, account=host.account)
 
 
+def metal3(store: MemoryStore, stack: ExitStack, *, via: str | None = None) -> Case:
+    """Two hosts of bare metal of each type, lent by a Kubernetes host, with the rights of its template alone."""
+    yard = BareMetalYard({f"{name}-{number}": {"kind": name} for name in (FIRST, SECOND) for number in (1, 2)})
+    if via is not None:
+        attributes = {"via": via, "namespaces": [NAMESPACE], "features": list(yard.features)}
+        yard.account = replace(yard.account, attributes=attributes, secrets=())
+    full = FullYard(yard)
+    source = Metal3Nodes(CONFIG, yard.access(), lambda _tenant: store)
+    spec = {"metal3": block(FIRST, SECOND)}
+    return Case(
+        source, spec, "global", yard.hosts_of_claims, full, cloud=yard.cloud(), clock=yard.clock, account=yard.account
+    )
+
+
 def eks(store: MemoryStore, stack: ExitStack) -> Case:
     """A cluster on EKS with one node group."""
     full: set[str] = set()
@@ -201,9 +217,13 @@ WITH_NEEDS: dict[str, Callable[[MemoryStore, ExitStack], Case]] = {
     "cudo": cudo,
     "ec2": ec2,
     "eks": eks,
+    "metal3": metal3,
     "simulated": simulated,
 }
-OTHER_WAYS = {"configMap through a site": partial(config_map, via=SITE)}
+OTHER_WAYS = {
+    "configMap through a site": partial(config_map, via=SITE),
+    "metal3 through a site": partial(metal3, via=SITE),
+}
 """Sources that stand in ``SOURCES`` already, by another way to what they work in."""
 SOURCES = {kind: WITH_NEEDS.get(kind, partial(described, kind)) for kind in registry.node_sources()} | OTHER_WAYS
 """Every source in the registry; those that need a cloud to be tried are made by a function of their own."""

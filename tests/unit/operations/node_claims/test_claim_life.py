@@ -341,7 +341,7 @@ def test_two_schedulers_bind_a_claim_once(nodes: Nodes) -> None:
 
 
 def test_waiting_claim_has_reason(nodes: Nodes) -> None:
-    nodes.provider("iron", {"name": "box", "resources": {"cpu": 2, "memory": "4Gi"}}, kind="metal3")
+    nodes.provider("iron", {"name": "box", "resources": {"cpu": 2, "memory": "4Gi"}}, kind="clusterAPI")
     unbuilt = nodes.claim("unbuilt", provider_ref="iron")
     nowhere = nodes.claim("nowhere", provider_ref="ghost", cluster_ref="no-such", strict=False)
     orphan = nodes.claim("orphan", provider_ref="ghost", strict=False)

@@ -13,6 +13,7 @@ from typing import Any
 from stockyard import kubernetes_versions
 from stockyard.domain.cost_records import Usage
 from stockyard.domain.month_budgets import BudgetWatch
+from stockyard.domain.nodes.os_images import OSImage
 from stockyard.domain.nodes.records import (
     LaunchGroup,
     MachineHold,
@@ -388,4 +389,5 @@ Record = (
     | SiteAnswer
     | ProviderRun
     | RunState
+    | OSImage
 )

@@ -122,8 +122,8 @@ def test_nodes_that_nothing_is_known_of_have_no_price(yard: Yard) -> None:
 
 
 def test_a_new_pool_of_a_provider_that_is_not_built_is_refused(yard: Yard) -> None:
-    yard.nodes.provider("iron", SMALL, kind="metal3")
+    yard.nodes.provider("iron", SMALL, kind="clusterAPI")
     with pytest.raises(InvalidInput) as refused:
         planned(yard, provider="iron")
     assert [fault.pointer for fault in refused.value.errors] == ["/provider"]
-    assert "of kind metal3 are not built yet" in refused.value.detail
+    assert "of kind clusterAPI are not built yet" in refused.value.detail

@@ -11,7 +11,7 @@ from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.domain.values import times
 from stockyard.errors import VendorError, VendorNotFound
 from stockyard.ports import Skipped, Tagged, Verification
-from stockyard.providers.clouds.kubernetes import host_template, orphans
+from stockyard.providers.clouds.kubernetes import host_sheets, host_template, orphans
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.features import BASE, Right, kinds_of, rights_of
 from stockyard.providers.kubernetes.client import KubernetesApi
@@ -96,6 +96,11 @@ class KubernetesHosts:
         if account.attributes.get("via"):
             items.append(host_template.site_document(*wishes))
         return {"apiVersion": "v1", "kind": "List", "items": items}
+
+    def offers(self, account: CloudAccount, tenant: str, moment: str) -> bytes:
+        """See ``ports.clouds.SellsByAccount.offers``: the machines that can be counted, which are hosts of bare
+        metal."""
+        return host_sheets.counted(self._access.client(tenant, account), account, tenant, moment)
 
     def tagged(
         self,

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 BASE = "base"
 """Objects that any kind of machine needs, or that are machines by themselves."""
+METAL3 = "metal3"
+"""Hosts of bare metal, which are their owner's: they are taken and given back."""
 _OBJECT = ("get", "list", "create", "patch", "delete")
 """Verbs for objects that are applied, looked at, listed by their labels and deleted."""
 
@@ -34,6 +36,8 @@ class Kind:
     kind: str
     resource: str
     verbs: Sequence[str] = _OBJECT
+    lent: bool = False
+    """Whether such objects are the host's owner's, who lends them: none is made or deleted, all are given back."""
 
     @property
     def group(self) -> str:
@@ -51,8 +55,10 @@ class Feature:
 
 
 CONFIG_MAP, SECRET = Kind("v1", "ConfigMap", "configmaps"), Kind("v1", "Secret", "secrets")
+BARE_METAL_HOST = Kind("metal3.io/v1alpha1", "BareMetalHost", "baremetalhosts", ("get", "list", "patch"), lent=True)
 FEATURES: Mapping[str, Feature] = {
     BASE: Feature((CONFIG_MAP, SECRET), {"count/configmaps": "1000", "count/secrets": "1000"}),
+    METAL3: Feature((BARE_METAL_HOST, SECRET), {"count/secrets": "1000"}),
 }
 """Each feature of an account by its name."""
 

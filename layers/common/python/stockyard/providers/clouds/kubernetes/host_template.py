@@ -47,7 +47,7 @@ def allow_list(namespaces: Sequence[str], features: Sequence[str]) -> list[str]:
             objects = f"{_root(kind.api_version)}/namespaces/{namespace}/{kind.resource}"
             lines += [
                 f"GET {objects}?limit,labelSelector,continue",
-                f"GET,DELETE {objects}/*",
+                f"GET{',DELETE' if 'delete' in kind.verbs else ''} {objects}/*",
                 f"PATCH {objects}/*?fieldManager,force,dryRun",
             ]
     return lines

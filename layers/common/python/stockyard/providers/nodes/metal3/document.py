@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from stockyard.domain.models import fields
+from stockyard.domain.models.base import check
 from stockyard.domain.models.nodes.block_fields import (
     MAX_TYPES,
     ClusterRef,
@@ -26,10 +28,34 @@ class Metal3Deploy(Camel):
     metal3: Deployed | None = None
 
 
-class BareMetalHosts(Camel):
-    """Hosts of a type: a Kubernetes label selector."""
+class SelectorExpression(Camel):
+    """A rule of a selector."""
 
-    selector: Raw
+    key: fields.LabelKey
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: Annotated[list[fields.LabelValue], Field(max_length=100)] | None = None
+
+    @model_validator(mode="after")
+    def _values_by_operator(self) -> Self:
+        needs = self.operator in ("In", "NotIn")
+        if needs and not self.values:
+            check([(("values",), f"this field is required with {self.operator}")])
+        if not needs and self.values:
+            check([(("values",), f"cannot be given with {self.operator}")])
+        return self
+
+
+class HostSelector(Camel):
+    """A label selector, as Kubernetes has them."""
+
+    match_labels: fields.Labels | None = None
+    match_expressions: Annotated[list[SelectorExpression], Field(max_length=20)] | None = None
+
+
+class BareMetalHosts(Camel):
+    """Hosts of a type: those with certain labels."""
+
+    selector: HostSelector
 
 
 class Metal3Type(NamedNodeType):

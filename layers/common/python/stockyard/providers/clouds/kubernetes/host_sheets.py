@@ -1,0 +1,91 @@
+"""Count of an account's hosts of bare metal at a moment, as bytes that a record keeps."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from stockyard.domain.records import CloudAccount
+from stockyard.providers.clouds.kubernetes import bare_metal
+from stockyard.providers.clouds.kubernetes.features import BARE_METAL_HOST, METAL3
+from stockyard.providers.clouds.kubernetes.marks import TENANT, label_value, labels_of
+from stockyard.providers.kubernetes.client import KubernetesApi
+
+_FORM = 1
+_OWN = "stockyard.dev/"
+
+
+@dataclass(frozen=True, slots=True)
+class CountedHost:
+    """A host of bare metal: its own labels, how much it has as far as its operator knows, and what may be done with
+    it."""
+
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    cpus: int | None
+    memory_mib: int | None
+    hindrance: str | None
+    """Reason why it can neither be taken nor is one of the tenant's; None for one that counts."""
+    is_wiped: bool
+    """Whether the operator cleans its disks when it is given back."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostSheet:
+    """``moment`` is when the host was asked, RFC 3339."""
+
+    moment: str
+    hosts: tuple[CountedHost, ...] = field(default=())
+
+
+def counted(api: KubernetesApi, account: CloudAccount, tenant: str, moment: str) -> bytes:
+    """Count of the hosts in the account's namespaces. An account for other kinds of machines has none, and is not
+    asked."""
+    hosts: list[CountedHost] = []
+    if METAL3 in (account.attributes.get("features") or ()):
+        for namespace in account.attributes.get("namespaces") or ():
+            hosts += _counted(api, str(namespace), tenant)
+    document = {"form": _FORM, "moment": moment, "hosts": [asdict(host) for host in hosts]}
+    return gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
+
+
+def read(data: bytes | None) -> HostSheet | None:
+    """The count that was written; None for none, or for one of another release: the next refresh is near."""
+    if data is None:
+        return None
+    try:
+        document = json.loads(gzip.decompress(data))
+        if document["form"] != _FORM:
+            return None
+        return HostSheet(str(document["moment"]), tuple(CountedHost(**entry) for entry in document["hosts"]))
+    except (ValueError, KeyError, TypeError, OSError, EOFError, zlib.error):
+        return None
+
+
+def room(host: bare_metal.Host) -> tuple[int | None, int | None]:
+    """CPUs and MiB of memory of a host; None for what its operator does not know."""
+    status = host.get("status") or {}
+    hardware = status.get("hardware") or {}
+    return (hardware.get("cpu") or {}).get("count"), hardware.get("ramMebibytes")
+
+
+def _counted(api: KubernetesApi, namespace: str, tenant: str) -> Iterator[CountedHost]:
+    kind = BARE_METAL_HOST
+    hosts: Sequence[bare_metal.Host] = api.list(kind.api_version, kind.kind, namespace)
+    for host in hosts:
+        labels = labels_of(host)
+        is_own = bare_metal.holder(host) is not None and labels.get(TENANT) == label_value(tenant)
+        cpus, memory_mib = room(host)
+        yield CountedHost(
+            namespace,
+            host["metadata"]["name"],
+            {key: text for key, text in labels.items() if not key.startswith(_OWN)},
+            cpus,
+            memory_mib,
+            None if is_own else bare_metal.hindrance(host),
+            host["spec"].get("automatedCleaningMode") != "disabled",
+        )

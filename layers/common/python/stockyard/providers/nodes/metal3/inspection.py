@@ -1,0 +1,99 @@
+"""Faults of a provider's document beyond its form, and warnings for the owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stockyard.domain.nodes.declared_types import block_of
+from stockyard.domain.records import CloudAccount, NodeProvider
+from stockyard.domain.values.pointers import pointer
+from stockyard.ports import Finding
+from stockyard.providers.clouds.kubernetes.features import METAL3
+from stockyard.providers.clouds.kubernetes.host_sheets import HostSheet
+from stockyard.providers.nodes.metal3 import properties as settings
+from stockyard.providers.nodes.metal3 import stock
+
+_BMO = "https://github.com/metal3-io/baremetal-operator/config"
+COMMANDS = {
+    "metal3": (
+        "kubectl apply -f https://github.com/cert-manager/cert-manager/releases/latest/download/cert-manager.yaml",
+        f"kubectl apply -k '{_BMO}/overlays/basic-auth_tls?ref=v0.12.0'",
+    ),
+    "dhcp": (
+        "helm repo add metal3 https://metal3-io.github.io/metal3-helm-chart",
+        "kubectl apply -k 'https://github.com/metal3-io/ironic-standalone-operator/config/default'",
+    ),
+    "multus": (
+        "kubectl apply -f https://raw.githubusercontent.com/k8snetworkplumbingwg/multus-cni/master/deployments/"
+        "multus-daemonset-thick.yml",
+    ),
+}
+"""Commands by which a host's owner installs what a document asks us to deploy."""
+REFUSED = {
+    "neutronEnabled": "Networks of Neutron are not made: prepare the hosts' networks, and leave this field out.",
+    "netris": "Netris is not spoken to: prepare the hosts' networks there, and leave this field out.",
+    "netBox": "Hosts are not read from NetBox: make a BareMetalHost for each, and leave this field out.",
+}
+"""Parts of a document that nothing here does, and what to do instead."""
+
+
+def namespace(provider: NodeProvider) -> str:
+    """Namespace of the provider's hosts."""
+    return str(block_of(provider)["clusterRef"]["namespace"])
+
+
+def findings(provider: NodeProvider, account: CloudAccount | None) -> Iterator[Finding]:
+    """Faults, each at its field."""
+    block = block_of(provider)
+    for name, part in (block.get("deploy") or {}).items():
+        if (part or {}).get("enabled"):
+            commands = " && ".join(COMMANDS[name])
+            text = f"Nothing is installed into a host. Its owner does it: {commands}"
+            yield Finding(pointer("spec", "deploy", name), text)
+    for name, text in REFUSED.items():
+        if block.get(name):
+            yield Finding(pointer("spec", name), text)
+    yield from _of_account(provider, account)
+    for at, properties in _properties(provider):
+        for key, fault in settings.faults(properties):
+            yield Finding(pointer(*at, key), f"{key}: {fault}.")
+
+
+def _of_account(provider: NodeProvider, account: CloudAccount | None) -> Iterator[Finding]:
+    if account is None:
+        return
+    namespaces = account.attributes.get("namespaces") or ()
+    if namespace(provider) not in namespaces:
+        text = f"The account may work in {', '.join(namespaces)} alone."
+        yield Finding("/spec/clusterRef/namespace", text)
+    if METAL3 not in (account.attributes.get("features") or ()):
+        text = f"Cloud account {account.id} is not for hosts of bare metal: add {METAL3} to its features."
+        yield Finding("/spec/clusterRef/cluster", text)
+
+
+def remarks(provider: NodeProvider, sheet: HostSheet | None, *, is_counted: bool) -> Iterator[Finding]:
+    """Warnings: settings that do nothing, types without hosts, hosts that nobody wipes."""
+    for at, properties in _properties(provider):
+        for key, text in settings.NOT_HONOURED.items():
+            if key in properties:
+                yield Finding(pointer(*at, key), f"{key} does nothing. {text}", warning=True)
+    if sheet is None:
+        if is_counted:
+            text = "The account's hosts are not counted yet; no node is made until they are."
+            yield Finding("/spec/clusterRef/cluster", text, warning=True)
+        return
+    for index, (name, hosts) in enumerate(stock.matching(sheet, provider).items()):
+        at = ("spec", "nodeTypes", index, "bareMetalHosts")
+        if not hosts:
+            yield Finding(pointer(*at), f"No host of the namespace fits node type {name}.", warning=True)
+        dirty = sorted(host.name for host in hosts if not host.is_wiped)
+        if dirty:
+            text = f"{', '.join(dirty[:5])}: automatedCleaningMode is disabled, so disks are not wiped between nodes."
+            yield Finding(pointer(*at), text, warning=True)
+
+
+def _properties(provider: NodeProvider) -> Iterator[tuple[tuple[str | int, ...], dict[str, str]]]:
+    """The settings of each type over its provider's, and where the type's are."""
+    for index, entry in enumerate(block_of(provider).get("nodeTypes") or ()):
+        at = ("spec", "nodeTypes", index, "properties")
+        yield at, {**provider.properties, **(entry.get("properties") or {})}
