@@ -27,7 +27,7 @@ _USER = 65532
 _SOURCES = Path(__file__).parent
 _SHARED = ("__init__.py", "api_calls.py", "pacing.py", "process.py", "transport.py")
 """Modules of the cluster agent that the connector is made of besides its own."""
-_HOST = ("SITE_SERVER", "SITE_AUTHORITY", "SITE_TOKEN", "SITE_CERTIFICATE", "SITE_KEY")
+_HOST = ("SITE_SERVER", "SITE_AUTHORITY", "SITE_FINGERPRINT", "SITE_TOKEN", "SITE_CERTIFICATE", "SITE_KEY")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,16 @@
 """The allow-list: which methods, paths and query keys the site's owner lets through. Everything else is refused.
 
-A path is compared as it is sent, and never decoded: what could be read in two ways is refused before.
+A path is compared as it is sent, and never decoded: what could be read in two ways is refused before. A host that takes
+all its calls at one path is told what it may be asked by fields of their bodies.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
@@ -25,7 +28,10 @@ _KEY = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
 _VALUE = re.compile(r"(?:[A-Za-z0-9._~*,:!()/+=@-]|%[0-9A-Fa-f]{2})*")
 _DOTS = frozenset({".", ".."})
 ANY = "*"
-"""In a line it stands for one whole segment."""
+"""In a line it stands for one whole segment; in a field's place for every element of a list."""
+_PLACE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}(?:\.(?:[A-Za-z][A-Za-z0-9_]{0,63}|[0-9]{1,3}|\*)){0,7}")
+_WORD = re.compile(r"[A-Za-z0-9._:-]{1,200}")
+_JSON = "application/json"
 
 
 class NotAllowed(Exception):
@@ -38,11 +44,13 @@ class BadList(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line: methods, segments of a path, and the query keys that may be there."""
+    """One line: methods, segments of a path, the query keys that may be there, and the values that fields of a JSON
+    body have to have, by the places of the fields."""
 
     methods: frozenset[str]
     segments: tuple[str, ...]
     keys: frozenset[str]
+    fields: Mapping[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def allows(self, method: str, segments: Sequence[str]) -> bool:
         """Whether the line has the method and the path."""
@@ -59,8 +67,9 @@ class AllowList:
     lines: tuple[str, ...]
     """As they were written, for people."""
 
-    def check(self, method: str, target: str, headers: Mapping[str, str]) -> None:
-        """Raises ``NotAllowed`` unless a line has the method, the path and each key of the query of ``target``."""
+    def check(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> None:
+        """Raises ``NotAllowed`` unless a line has the method, the path, each key of the query of ``target``, and what
+        the body says in the line's fields."""
         if method not in METHODS:
             raise NotAllowed(f"the method {_excerpt(method)} is never carried out")
         path, mark, query = target.partition("?")
@@ -70,7 +79,12 @@ class AllowList:
         fitting = [rule for rule in self.rules if rule.allows(method, segments)]
         if not fitting:
             raise NotAllowed(f"the allow-list has no {method} {path}")
-        if not any(rule.keys.issuperset(keys) for rule in fitting):
+        in_query = [rule for rule in fitting if rule.keys.issuperset(keys)]
+        if in_query and all(rule.fields for rule in in_query):
+            document = plain_object(headers, body)
+            if not any(_has_fields(rule, document) for rule in in_query):
+                raise NotAllowed(f"the allow-list has {method} {path} for other bodies alone")
+        elif not in_query:
             extra = sorted(set(keys).difference(*(rule.keys for rule in fitting)))
             raise NotAllowed(f"the allow-list has {method} {path} without the query {', '.join(extra) or 'as it is'}")
 
@@ -109,8 +123,48 @@ def check_headers(headers: Mapping[str, str]) -> None:
             raise NotAllowed(f"the header {_excerpt(name)} is not passed on as it is")
 
 
+def plain_object(headers: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+    """The object of a JSON body that everybody reads as the same. Raises ``NotAllowed`` for any other: a name that
+    comes twice, at the top in two spellings, a number that is none, bytes that are no UTF-8."""
+    if headers.get("content-type", "").partition(";")[0] != _JSON:
+        raise NotAllowed(f"the body is not said to be {_JSON}")
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({name for name, _ in pairs}) != len(pairs):
+            raise ValueError("a name comes twice")
+        return dict(pairs)
+
+    def never(text: str) -> Any:
+        raise ValueError(text)
+
+    try:
+        document = json.loads(body.decode("utf-8"), object_pairs_hook=once, parse_constant=never)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict) or len({name.casefold() for name in document}) != len(document):
+        raise NotAllowed("the body is not one plain JSON object")
+    return document
+
+
+def _has_fields(rule: Rule, document: Mapping[str, Any]) -> bool:
+    return all(_values(document, place, allowed) for place, allowed in rule.fields.items())
+
+
+def _values(value: Any, place: Sequence[str], allowed: frozenset[str]) -> bool:
+    """Whether the value at that place is an allowed text; with ``*`` each of a list that is not empty."""
+    if not place:
+        return isinstance(value, str) and value in allowed
+    name, below = place[0], place[1:]
+    if name == ANY:
+        return isinstance(value, list) and bool(value) and all(_values(each, below, allowed) for each in value)
+    if name.isdecimal():
+        return isinstance(value, list) and int(name) < len(value) and _values(value[int(name)], below, allowed)
+    return isinstance(value, dict) and name in value and _values(value[name], below, allowed)
+
+
 def read(text: str) -> AllowList:
-    """The allow-list of a text: ``METHOD[,METHOD] PATH[?KEY,KEY]`` a line, ``#`` begins a remark.
+    """The allow-list of a text: ``METHOD[,METHOD] PATH[?KEY,KEY] [FIELD=VALUE[,VALUE] ...]`` a line, ``#`` begins a
+    remark. A field is a place in a JSON body: names, numbers and ``*`` with dots between them.
 
     Raises ``BadList`` that names the line.
     """
@@ -126,7 +180,7 @@ def read(text: str) -> AllowList:
 
 
 def _rule(number: int, words: Sequence[str]) -> Rule:
-    if len(words) != 2:
+    if len(words) < 2:
         raise BadList(f"line {number}: a line is methods, a space, and a path")
     methods = frozenset(words[0].split(","))
     if not methods <= METHODS:
@@ -142,7 +196,15 @@ def _rule(number: int, words: Sequence[str]) -> Rule:
         raise BadList(f"line {number}: * stands for a whole part of the path")
     if any(_KEY.fullmatch(key) is None for key in named):
         raise BadList(f"line {number}: query keys are words with commas between them")
-    return Rule(methods, tuple(own), named)
+    return Rule(methods, tuple(own), named, dict(_field(number, word) for word in words[2:]))
+
+
+def _field(number: int, word: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    place, _, values = word.partition("=")
+    named = values.split(",")
+    if _PLACE.fullmatch(place) is None or any(_WORD.fullmatch(value) is None for value in named):
+        raise BadList(f"line {number}: behind the path stand fields of the body, as name=value")
+    return tuple(place.split(".")), frozenset(named)
 
 
 def _excerpt(text: str) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..stockyard_agent.transport import checked
 from . import allowed
@@ -30,6 +34,8 @@ class Settings:
     token_file: Path | None
     certificate: Path | None
     key: Path | None
+    fingerprint: str | None = None
+    """SHA-256 of the host's own certificate, in hex, where it is known by that and by no authority."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -60,6 +66,7 @@ class Settings:
             named["TOKEN"],
             named["CERTIFICATE"],
             named["KEY"],
+            _fingerprint(environment.get("SITE_FINGERPRINT")),
         )
 
     def credentials(self) -> tuple[str, str]:
@@ -76,10 +83,35 @@ class Settings:
 
     def context(self) -> ssl.SSLContext:
         """TLS with the host. Raises ``OSError`` for files that are missing or no certificates."""
-        context = ssl.create_default_context(cafile=str(self.authority) if self.authority is not None else None)
+        if self.fingerprint is not None:
+            pinned = _Pinned(ssl.PROTOCOL_TLS_CLIENT)
+            pinned.fingerprint, pinned.check_hostname, pinned.verify_mode = self.fingerprint, False, ssl.CERT_NONE
+            context: ssl.SSLContext = pinned
+        else:
+            context = ssl.create_default_context(cafile=str(self.authority) if self.authority is not None else None)
         if self.certificate is not None and self.key is not None:
             context.load_cert_chain(self.certificate, self.key)
         return context
+
+
+class _Pinned(ssl.SSLContext):
+    """A context whose connections are to one certificate: any other ends them before a request is sent."""
+
+    fingerprint: str
+
+    def wrap_socket(self, sock: socket.socket, *args: Any, **options: Any) -> ssl.SSLSocket:
+        connection = super().wrap_socket(sock, *args, **options)
+        if hashlib.sha256(connection.getpeercert(binary_form=True) or b"").hexdigest() != self.fingerprint:
+            connection.close()
+            raise ssl.SSLCertVerificationError("the host's certificate is another one than SITE_FINGERPRINT says")
+        return connection
+
+
+def _fingerprint(text: str | None) -> str | None:
+    digits = text.replace(":", "").lower() if text else None
+    if digits is not None and re.fullmatch(r"[0-9a-f]{64}", digits) is None:
+        raise ValueError("SITE_FINGERPRINT is SHA-256 in hex")
+    return digits
 
 
 def _origin(server: str) -> str:

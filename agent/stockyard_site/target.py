@@ -29,7 +29,7 @@ class Target:
     def carry_out(self, request: GivenRequest) -> SiteAnswer:
         """The answer of the host, or why there is none. What the list does not have never leaves this method."""
         try:
-            self._allowed().check(request.method, request.target, request.headers)
+            self._allowed().check(request.method, request.target, request.headers, request.body)
             headers = {**{name.title(): value for name, value in request.headers.items()}, **_HEADERS}
             if (token := self._token()) is not None:
                 headers["Authorization"] = f"Bearer {token}"

@@ -248,3 +248,67 @@ def test_nothing_outside_the_list_is_carried_out(soaking: bool, seed: int, recor
     assert outside == []
     assert len(host.arrivals) > count / 20
     record_property("figure:site_fuzz", {"requests": count, "carried_out": len(host.arrivals), "outside": 0})
+
+
+CALLS = read(
+    "GET /api\n"
+    "POST /json service=cmdevice call=getNode,getDevices\n"
+    "POST /json service=cmdevice call=powerOperation args.0.devices.*=a-1,a-2\n"
+)
+PLAIN = {"content-type": "application/json"}
+
+
+def carried(body: bytes | str, headers: Mapping[str, str] = PLAIN) -> bool:
+    try:
+        CALLS.check("POST", "/json", headers, body.encode() if isinstance(body, str) else body)
+    except NotAllowed:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"service": "cmdevice", "call": "getNode", "args": ["x"]}',
+        '{"call": "powerOperation", "service": "cmdevice", "args": [{"devices": ["a-2", "a-1"], "operation": "ON"}]}',
+    ],
+)
+def test_a_line_with_fields_lets_such_bodies_through(body: str) -> None:
+    assert carried(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[]",
+        '"getNode"',
+        '{"service": "cmdevice"}',
+        '{"service": "cmmain", "call": "getNode"}',
+        '{"service": "cmdevice", "call": ["getNode"]}',
+        '{"service": "cmdevice", "call": "getNode", "call": "removeDevice"}',
+        '{"service": "cmdevice", "call": "getNode", "Call": "removeDevice"}',
+        '{"service": "cmdevice", "call": "getNode", "args": [{"a": 1, "a": 2}]}',
+        '{"service": "cmdevice", "call": "getNode", "args": [NaN]}',
+        '{"service": "cmdevice", "call": "getNode"} {"call": "removeDevice"}',
+        b'\xff\xfe{"service": "cmdevice", "call": "getNode"}',
+        '{"service": "cmdevice", "call": "powerOperation", "args": [{"devices": ["a-1", "b-1"]}]}',
+        '{"service": "cmdevice", "call": "powerOperation", "args": [{"devices": []}]}',
+        '{"service": "cmdevice", "call": "powerOperation", "args": [{"devices": "all"}]}',
+        '{"service": "cmdevice", "call": "powerOperation", "args": []}',
+        "[" * 100_000,
+    ],
+)
+def test_no_other_body_is_carried_out(body: bytes | str) -> None:
+    assert not carried(body)
+
+
+def test_a_body_that_says_another_type_is_not_read() -> None:
+    assert not carried('{"service": "cmdevice", "call": "getNode"}', {"content-type": "text/plain"})
+    assert not carried('{"service": "cmdevice", "call": "getNode"}', {})
+
+
+@pytest.mark.parametrize("line", ["POST /json call", "POST /json =a", "POST /json call=a b", "POST /json call=a,,b"])
+def test_a_field_that_cannot_be_read_is_named(line: str) -> None:
+    with pytest.raises(BadList, match="line 1"):
+        read(line)
