@@ -138,6 +138,12 @@ class FirstBoot:
         """As a shell script that unpacks itself; root runs it."""
         return unpacking(self._written(), _COMMANDS)
 
+    def into(self, root: str) -> str:
+        """Shell commands that unpack the files below ``root``, a word of the shell, where the next boot starts them."""
+        wants = f"{root}/etc/systemd/system/multi-user.target.wants"
+        enabled = (f'mkdir -p "{wants}"', f'ln -sfn ../{UNIT} "{wants}/{UNIT}"')
+        return unpacking(self._written(), enabled, f'"{root}"')
+
     def _written(self) -> dict[str, File]:
         start = f"{START_PATH} {self.arguments}".rstrip()
         return {
@@ -154,12 +160,13 @@ _UNPACK = f"""#!/bin/bash
 set -euo pipefail
 umask 022
 base64 --decode <<'{_END}' | tar --extract --gzip \\
-    --preserve-permissions --no-same-owner --no-overwrite-dir --directory /
+    --preserve-permissions --no-same-owner --no-overwrite-dir --directory {{root}}
 """
 
 
-def unpacking(files: Mapping[str, File], commands: Sequence[str]) -> str:
-    """A shell script that writes the files, which it carries compressed, and runs the commands; root runs it."""
+def unpacking(files: Mapping[str, File], commands: Sequence[str], root: str = "/") -> str:
+    """A shell script that writes the files below ``root``, a word of the shell, which it carries compressed, and runs
+    the commands; root runs it."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as writer:
         for path, file in files.items():
@@ -168,7 +175,7 @@ def unpacking(files: Mapping[str, File], commands: Sequence[str]) -> str:
             entry.size, entry.mode = len(content), int(file.mode, 8)
             writer.addfile(entry, io.BytesIO(content))
     packed = base64.encodebytes(_within_limit(gzip.compress(archive.getvalue(), mtime=0))).decode()
-    return f"{_UNPACK}{packed}{_END}\n" + "".join(f"{command}\n" for command in commands)
+    return f"{_UNPACK.format(root=root)}{packed}{_END}\n" + "".join(f"{command}\n" for command in commands)
 
 
 def _within_limit(compressed: bytes) -> bytes:

@@ -48,10 +48,10 @@ class Group(Protocol):
 
 
 class MachineHolds(Protocol):
-    """The claim that holds each machine of a node group which makes its machines alone."""
+    """The claim that holds each machine of a node group which makes its machines alone, or each host of a place."""
 
     def holders(self) -> Mapping[str, str]:
-        """The ids of the claims of the cluster that hold a machine, by the machine's id."""
+        """The ids of the claims of the cluster or the place that hold a machine, by the machine's id."""
 
     def take(self, machine_id: str) -> bool:
         """Hold the machine for the claim of the work. False when another claim has it; True again when it is ours."""
@@ -87,7 +87,7 @@ class NodeWork:
     host: Cluster | None = None
     """The cluster of the tenant's that makes the machine, for a provider that refers to one in place of an account."""
     holds: MachineHolds | None = None
-    """Of a source that takes machines from groups: see ``TakesFromGroups``."""
+    """Of a source that takes machines from groups, or hosts: see ``TakesFromGroups`` and ``TakesHosts``."""
     secret_outputs: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False)
     """Opens the environment's secret outputs, see ``Prepared``."""
     machine_token: str = field(default="", repr=False)

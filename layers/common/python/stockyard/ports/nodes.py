@@ -43,6 +43,21 @@ class TakesFromGroups(Protocol):
 
 
 @runtime_checkable
+class TakesHosts(Protocol):
+    """A source whose machines are hosts that are there anyway, each for one claim. Then it is told the ``holds`` of
+    their place, so that one claim of the tenant has a host, whatever accounts, providers and clusters lead to it."""
+
+    def place_of_hosts(self, provider: NodeProvider, account: CloudAccount | None) -> str:
+        """Name of the place in which hosts have their ids. Makes no call."""
+        ...
+
+    def hosts_of_types(self, provider: NodeProvider) -> Sequence[Finding]:
+        """Remarks for a dry run, one for each node type of the document: the names of the hosts that may be wiped,
+        installed and switched, and of those that are left alone. Makes no call."""
+        ...
+
+
+@runtime_checkable
 class Attests(Protocol):
     """A source with a way for its machines to prove their identity. The machines of any other sign a request."""
 

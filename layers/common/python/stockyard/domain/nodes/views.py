@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
-from stockyard.domain.nodes.declared_types import DeclaredType, block_of, declared, type_id
+from stockyard.domain.nodes.declared_types import RESOURCES_UNKNOWN, DeclaredType, block_of, declared, type_id
 from stockyard.domain.nodes.manifests import Warnings, provider_warnings
 from stockyard.domain.nodes.node_types import ANY, NodeType, Offering, is_setting
 from stockyard.domain.nodes.prices import least_price
@@ -145,9 +145,11 @@ def _type_state(
     provider: NodeProvider, node_type: NodeType, declaration: DeclaredType | None, limit: int | None, claimed: int
 ) -> dict[str, Any]:
     """Phase, reason, message and conditions: whether its facts are known, and whether there is room."""
-    phase, reason, message = (
-        (declaration.phase, declaration.reason, declaration.message) if declaration else ("Available", "", "")
-    )
+    # What the document leaves to its provider may have been discovered by now.
+    if declaration is None or (declaration.reason == RESOURCES_UNKNOWN and node_type.available):
+        phase, reason, message = "Available", "", ""
+    else:
+        phase, reason, message = declaration.phase, declaration.reason, declaration.message
     if phase == "Available" and not node_type.available:
         phase, reason, message = "Pending", provider.reason or "NotAvailable", provider.message
     if phase == "Available" and node_type.unserved is not None:

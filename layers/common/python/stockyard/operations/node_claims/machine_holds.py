@@ -19,14 +19,14 @@ from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Remove, Write
 
 
-def hold_id(cluster_id: str, machine_id: str) -> str:
+def hold_id(place: str, machine_id: str) -> str:
     """The id of the record of one machine's holder."""
-    return f"{cluster_id}/{machine_id}"
+    return f"{place}/{machine_id}"
 
 
-def holds_of(services: Services, cluster_id: str) -> list[MachineHold]:
-    """The records of all machines of the cluster that claims hold."""
-    return list(every(services.store, MachineHold, prefix=f"{cluster_id}/"))
+def holds_of(services: Services, place: str) -> list[MachineHold]:
+    """The records of all machines of the cluster, or the place of hosts, that claims hold."""
+    return list(every(services.store, MachineHold, prefix=f"{place}/"))
 
 
 def forgetting(services: Services, claim: NodeClaim) -> list[Write]:
@@ -40,19 +40,21 @@ def forgetting(services: Services, claim: NodeClaim) -> list[Write]:
 
 @dataclass(frozen=True, slots=True)
 class StoreHolds:
-    """``ports.node_work.MachineHolds`` on a store. ``guard`` is the fence of the claim that works on it."""
+    """``ports.node_work.MachineHolds`` on a store. ``guard`` is the fence of the claim that works on it. ``place`` is
+    that of the machines, where they are not the cluster's own."""
 
     services: Services
     claim: NodeClaim
     guard: Check
+    place: str | None = None
 
     def holders(self) -> Mapping[str, str]:
         """See ``ports.node_work.MachineHolds.holders``."""
-        return {hold.machine_id: hold.claim_id for hold in holds_of(self.services, self.claim.cluster_id)}
+        return {hold.machine_id: hold.claim_id for hold in holds_of(self.services, self._place)}
 
     def take(self, machine_id: str) -> bool:
         """See ``ports.node_work.MachineHolds.take``. ``Fenced`` when the claim is no longer this attempt's."""
-        new_hold = MachineHold(hold_id(self.claim.cluster_id, machine_id), self.claim.id, self.services.now())
+        new_hold = MachineHold(hold_id(self._place, machine_id), self.claim.id, self.services.now())
         try:
             self.services.store.commit(self.guard, Create(new_hold))
         except Fenced:
@@ -76,8 +78,12 @@ class StoreHolds:
         claims = claims_of(self.services, self.claim.cluster_id, self.claim.pool)
         return sum(_counts(claim, holders) for claim in claims if own or claim.id != self.claim.id)
 
+    @property
+    def _place(self) -> str:
+        return self.place or self.claim.cluster_id
+
     def _hold(self, machine_id: str) -> MachineHold | None:
-        return self.services.store.get(MachineHold, hold_id(self.claim.cluster_id, machine_id))
+        return self.services.store.get(MachineHold, hold_id(self._place, machine_id))
 
 
 def _counts(claim: NodeClaim, holders: Set[str]) -> bool:

@@ -17,7 +17,7 @@ from stockyard.operations.node_claims.launch_groups import StoreGroup
 from stockyard.operations.node_claims.machine_holds import StoreHolds
 from stockyard.operations.services import Services
 from stockyard.ports.node_work import EnvironmentWork, NodeWork
-from stockyard.ports.nodes import NodeSource, TakesFromGroups
+from stockyard.ports.nodes import NodeSource, TakesFromGroups, TakesHosts
 
 
 def environment_id(cluster_id: str, provider_id: str) -> str:
@@ -43,6 +43,8 @@ def node_work(services: Services, claim: NodeClaim, phase: str, fence: Fence[Nod
     key = environment_id(claim.cluster_id, provider.id) if claim.cluster_id else ""
     environment = services.store.get(NodeEnvironment, key) if key else None
     owner = Owner.of_claim(claim, fence.operation_id, fence.attempt, *_place(provider, account))
+    place = source.place_of_hosts(provider, account) if isinstance(source, TakesHosts) else None
+    has_holds = place is not None or isinstance(source, TakesFromGroups)
     work = NodeWork(
         tenant=services.tenant,
         installation=services.installation,
@@ -57,7 +59,7 @@ def node_work(services: Services, claim: NodeClaim, phase: str, fence: Fence[Nod
         environment=environment,
         secret_outputs=partial(opened, services, environment) if environment is not None else dict,
         group=StoreGroup(services, placed.group, claim.id, owner.guard) if placed.group else None,
-        holds=StoreHolds(services, claim, owner.guard) if isinstance(source, TakesFromGroups) else None,
+        holds=StoreHolds(services, claim, owner.guard, place) if has_holds else None,
     )
     return source, work
 

@@ -2,61 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from typing import Annotated, Self
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import Fault, Input, Irremovable, check
-from stockyard.domain.models.cloud_accounts import KEEP
 from stockyard.domain.models.patterns import DNS_LABEL, worded
+from stockyard.domain.models.server_fields import Certificate, PrivateKey, SiteName, server
 from stockyard.providers.clouds.kubernetes.features import BASE, FEATURES
 
 WAYS = ("token", "client_key", "via")
 """The attributes one of which is the way in."""
 MOST_NAMESPACES = 20
-_MOST_PEM = 16_384
 _TOKEN = re.compile(r"[!-~]{8,8192}")
 _SERVER = worded(r"^https://[!-~]{1,480}$", "the address of an API server, https://<host>")
-_BASE64 = worded(r"^[A-Za-z0-9+/=]+$", "PEM in base64, as a kubeconfig has it")
-
-
-def _server(text: str) -> str:
-    parts = urlsplit(text)
-    if not parts.hostname or set(text) & set("@?#\\"):
-        raise ValueError("must be https://, a host and perhaps a port and a path")
-    try:
-        is_port = parts.port != 0
-    except ValueError:
-        is_port = False
-    if not is_port:
-        raise ValueError("must have a port of 1 to 65535, or none")
-    return text.rstrip("/")
-
-
-def _is_pem(text: str, ends: str) -> bool:
-    try:
-        pem = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    is_whole = pem.lstrip().startswith(b"-----BEGIN ") and b"-----END " in pem
-    return is_whole and pem.rstrip().endswith(f"{ends}-----".encode())
-
-
-def _certificate(text: str) -> str:
-    if not _is_pem(text, "CERTIFICATE"):
-        raise ValueError("must be a certificate: PEM in base64, as a kubeconfig has it")
-    return text
-
-
-def _key(value: SecretStr) -> SecretStr:
-    if value != KEEP and not (len(value.get_secret_value()) <= _MOST_PEM and _is_pem(value.get_secret_value(), "KEY")):
-        raise ValueError("must be a private key: PEM in base64, as a kubeconfig has it")
-    return value
 
 
 def _token(value: SecretStr) -> SecretStr:
@@ -71,19 +32,12 @@ def _feature(name: str) -> str:
     return name
 
 
-Server = Annotated[str, StringConstraints(pattern=_SERVER), AfterValidator(_server)]
-Certificate = Annotated[str, StringConstraints(max_length=_MOST_PEM, pattern=_BASE64), AfterValidator(_certificate)]
+Server = Annotated[str, StringConstraints(pattern=_SERVER), AfterValidator(server)]
 Token = Annotated[
     SecretStr,
     AfterValidator(_token),
     Field(json_schema_extra={"minLength": 8, "maxLength": 8192, "pattern": "^[!-~]+$"}),
 ]
-PrivateKey = Annotated[
-    SecretStr,
-    AfterValidator(_key),
-    Field(json_schema_extra={"minLength": 8, "maxLength": _MOST_PEM, "pattern": _BASE64}),
-]
-SiteName = Annotated[str, StringConstraints(pattern=DNS_LABEL)]
 Namespaces = Annotated[
     list[Annotated[str, StringConstraints(pattern=DNS_LABEL)]],
     Field(min_length=1, max_length=MOST_NAMESPACES),
