@@ -23,7 +23,7 @@ from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Create, Outcome, Replace
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
-from stockyard.ports.nodes import Attests, LaunchesTogether, Switches
+from stockyard.ports.nodes import Attests, LaunchesTogether, Switches, TakesHosts
 from tests.harness.worlds.node_source_cases import CLAIM, CLUSTER, ENVIRONMENT, MOMENT, PROVIDER, SOURCES, cluster_of
 
 
@@ -67,9 +67,14 @@ class World:
         work = NodeWork(
             "acme", "inst", self.claim, self.provider, StoreLedger(self.services, owner, "launch"), self.clock.now(),
             operation, self.cluster, self.account, self.environment,
-            holds=StoreHolds(self.services, self.claim, owner.guard) if self.case.grouped else None,
+            holds=self._holds(owner),
         )  # fmt: skip
         return replace(work, **changes)
+
+    def _holds(self, owner: Owner) -> StoreHolds | None:
+        source = self.case.source
+        place = source.place_of_hosts(self.provider, self.account) if isinstance(source, TakesHosts) else None
+        return StoreHolds(self.services, self.claim, owner.guard, place) if place or self.case.grouped else None
 
     def environment_work(self) -> EnvironmentWork:
         ledger = StoreLedger(self.services, Owner.of_environment(self.environment, "us-east-1", 1), "environment")
@@ -236,6 +241,8 @@ def test_power_states_are_switched(world: World) -> None:
     for state, expected in states:
         outcome = world.until_done(partial(switch, world, state))
         assert outcome.facts["power"] == ("Off" if state == "Off" else "On")
+        if state == "Reboot":
+            world.running()
         assert world.look().state == expected
 
 
@@ -277,13 +284,13 @@ def test_orphans_are_listed_and_discarded(world: World) -> None:
         assert list(source.tagged(world.provider, "inst", "acme")) == []
     (thing,) = [resource for resource in resources if resource.vendor_id == machine]
     assert (thing.resource_id, thing.tenant, thing.generation) == (CLAIM, "acme", "1")
-    ends = []
-    for _ in range(2):
+    ends: list[bool] = []
+    while ends[-2:] != [True, True]:
         if cloud is None:
             ends.append(source.discard(world.provider, thing, "acme"))
         else:
             ends.append(cloud.discard(world.account, thing, "acme"))
         world.clock.advance(10)
-    assert ends[-1], "a cloud may take a moment to end it"
+        assert len(ends) < 12, "a cloud may take a moment to end it, and a host is wiped first"
     # A group makes another one, which nobody holds.
     assert [machine_id for machine_id in world.case.machines() if machine_id == machine or not world.case.grouped] == []

@@ -21,10 +21,13 @@ from stockyard.domain.values.ids import client_id
 from stockyard.ports.nodes import NodeSource, TakesFromGroups
 from stockyard.providers import registry
 from stockyard.providers.clouds.aws.cloud import AwsCloud
+from stockyard.providers.clouds.bcm.cloud import HeadNodes
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.clouds.kubernetes.cloud import KubernetesHosts
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
 from stockyard.providers.descriptors import SourceTools
+from stockyard.providers.nodes.bcm.configuration import BcmNodesConfig
+from stockyard.providers.nodes.bcm.provider import BcmNodes
 from stockyard.providers.nodes.config_maps.provider import ConfigMapNodes
 from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
 from stockyard.providers.nodes.cudo.provider import CudoNodes
@@ -32,6 +35,7 @@ from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.providers.nodes.eks.provider import EksNodes, EksNodesConfig
 from stockyard.providers.nodes.metal3.provider import Metal3Nodes
 from tests.harness.bare_metal.yard import CONFIG, BareMetalYard, FullYard, block
+from tests.harness.bcm.yard import ENDPOINT, NAME, HeadYard
 from tests.harness.worlds.cudo_yard import DALLAS, CudoYard
 from tests.harness.worlds.direct_aws import direct_aws
 from tests.harness.worlds.kubernetes_host import NAMESPACE, NUMBER, SITE, KubernetesHost
@@ -43,6 +47,8 @@ CLUSTER, CLAIM, PROVIDER, ENVIRONMENT = (f"{kind}_01KDVJXQ80000000000000000A" fo
 MOMENT = "2026-01-31T12:00:00.000Z"
 FIRST, SECOND = "m6i.large", "m5.large"
 """Two types that each source offers, the cheaper one first."""
+HOSTS = ("node001", "node002")
+"""The hosts of these types, where machines are there anyway."""
 ROLE = "arn:aws:iam::222222222222:role/stockyard"
 AWS_ACCOUNT = CloudAccount("1", "aws", "a", "", {"role_arn": ROLE}, "ext", "verified", "", "t", "t")
 
@@ -58,7 +64,7 @@ class Case:
     full: set[str] = field(default_factory=set)
     """Types of which there is none."""
     cluster_driver: Ec2ClusterDriver | None = None
-    cloud: AwsCloud | CudoCloud | KubernetesHosts | None = None
+    cloud: AwsCloud | CudoCloud | HeadNodes | KubernetesHosts | None = None
     clock: FixedClock = field(default_factory=FixedClock)
     types: tuple[str, str] = (FIRST, SECOND)
     """Two types that the source offers, the cheaper one first."""
@@ -186,6 +192,26 @@ def metal3(store: MemoryStore, stack: ExitStack, *, via: str | None = None) -> C
     )
 
 
+def bcm(store: MemoryStore, stack: ExitStack, *, via: str | None = None) -> Case:
+    """A head node with one marked host of each type; ``via``: it is reached through that site."""
+    full: set[str] = set()
+    yard = HeadYard(names=(HOSTS[0], HOSTS[1]))
+    if via is not None:
+        yard.through_site()
+    types = [
+        {"name": name, "nodes": [host], "resources": {"cpu": 2, "memory": "8Gi"}, "cost": cost}
+        for cost, (name, host) in enumerate(zip((FIRST, SECOND), HOSTS, strict=True), 1)
+    ]
+
+    yard.lacking = lambda: {host for name, host in zip((FIRST, SECOND), HOSTS, strict=True) if name in full}
+    spec = {"bcm": {"secretRef": {"name": NAME}, "endpoint": ENDPOINT, "nodeTypes": types}}
+    source = BcmNodes(BcmNodesConfig("https://api.example.test"), yard.access())
+    with_sheet = source.with_sheet(yard.cloud().offers(yard.account, "acme", MOMENT))
+    return Case(
+        with_sheet, spec, "global", yard.in_use, full, cloud=yard.cloud(), clock=yard.clock, account=yard.account
+    )
+
+
 def eks(store: MemoryStore, stack: ExitStack) -> Case:
     """A cluster on EKS with one node group."""
     full: set[str] = set()
@@ -213,6 +239,7 @@ def cluster_of(cloud: str, account: int, driver: str = "") -> Cluster:
 
 
 WITH_NEEDS: dict[str, Callable[[MemoryStore, ExitStack], Case]] = {
+    "bcm": bcm,
     "configMap": config_map,
     "cudo": cudo,
     "ec2": ec2,
@@ -221,6 +248,7 @@ WITH_NEEDS: dict[str, Callable[[MemoryStore, ExitStack], Case]] = {
     "simulated": simulated,
 }
 OTHER_WAYS = {
+    "bcm through a site": partial(bcm, via=SITE),
     "configMap through a site": partial(config_map, via=SITE),
     "metal3 through a site": partial(metal3, via=SITE),
 }

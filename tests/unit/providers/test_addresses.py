@@ -27,6 +27,7 @@ CLIENTS = {
     "adapters/documents.py": "hosts of a fixed list",
     "adapters/vdeployer.py": "the operator's setting",
     "adapters/sts_attestor.py": "hosts of AWS alone",
+    "providers/clouds/bcm/client.py": "guarded; what a site reaches its own connector knows",
     "providers/clouds/cudo/client.py": "the operator's setting",
     "providers/clouds/cudo/vault.py": "guarded",
     "providers/kubernetes/client.py": "guarded where a caller names the server; else a cluster's own endpoint",

@@ -168,7 +168,6 @@ def test_manifest_switches_machine_only_if_it_names_power(nodes: Nodes) -> None:
 @pytest.mark.parametrize(
     ("kind", "block"),
     [
-        ("bcm", {"secretRef": {"namespace": "a", "name": "b"}, "endpoint": "https://bcm.example"}),
         ("terraform", {"nodeTemplate": {"inline": "x"}}),
         ("kubeVirt", {"clusterRef": {"cluster": "a", "namespace": "b"}}),
     ],

@@ -20,6 +20,7 @@ PROVIDERS = (
     "clouds.aws",
     "clouds.cudo",
     "clouds.kubernetes",
+    "clouds.bcm",
     "clusters.ec2",
     "clusters.cudo",
     "clusters.eks",
@@ -36,7 +37,7 @@ PROVIDERS = (
 )
 
 
-PLANNED_CLOUDS = frozenset({"bcm"})
+PLANNED_CLOUDS: frozenset[str] = frozenset()
 """Clouds that accounts are refused for by name, until their folder is there."""
 
 

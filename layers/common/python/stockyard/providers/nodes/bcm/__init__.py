@@ -1,9 +1,14 @@
-"""The kind ``bcm``: its documents are stored and checked; nodes of it are not built yet."""
+"""Nodes that are hosts of a head node of NVIDIA Base Command Manager: the kind ``bcm``."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stockyard.domain.nodes.provider_kinds import Document, ProviderKind, secret_account, written_limit
-from stockyard.providers.descriptors import NodeSourceDescriptor
+from stockyard.providers.descriptors import NodeSourceDescriptor, SourceTools
+
+if TYPE_CHECKING:
+    from stockyard.ports.nodes import NodeSource
 
 
 def limit(entry: Document) -> int | None:
@@ -11,6 +16,19 @@ def limit(entry: Document) -> int | None:
     if entry.get("nodes") and not entry.get("nodeGroups"):
         return len(entry["nodes"])
     return written_limit(entry)
+
+
+def _make(tools: SourceTools) -> NodeSource:
+    from stockyard.machines.sources import Sources
+    from stockyard.providers.addresses import guard_of
+    from stockyard.providers.clouds.bcm.access import Access
+    from stockyard.providers.nodes.bcm.configuration import BcmNodesConfig
+    from stockyard.providers.nodes.bcm.provider import BcmNodes
+
+    settings = tools.settings
+    sources = Sources(settings.packages_url, settings.archive_url, settings.image_mirror, settings.manifests_url)
+    access = Access(tools.secrets, guard_of(settings), tools.site_transport)
+    return BcmNodes(BcmNodesConfig(settings.api_url, settings.in_flight_seconds, sources), access)
 
 
 KIND = ProviderKind(
@@ -22,4 +40,4 @@ KIND = ProviderKind(
     cloud="bcm",
     cloud_title="BCM",
 )
-DESCRIPTOR = NodeSourceDescriptor(KIND)
+DESCRIPTOR = NodeSourceDescriptor(KIND, _make)

@@ -1,0 +1,1 @@
+"""A head node in memory, with those who work on it."""
