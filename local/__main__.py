@@ -121,6 +121,7 @@ def _serve(
             follower = (options.faults, take_away, stop_requested)
             threading.Thread(target=follow_zones, args=follower, daemon=True, name="zones").start()
         console.print(f"API {cloud.url}", highlight=False)
+        console.print(f"Console {cloud.url}/console/", highlight=False)
         ready = example is None or create_and_watch(cloud.call, example, console)
         if options.command == "run" and options.once:
             return 0 if ready else 1

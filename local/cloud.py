@@ -29,11 +29,14 @@ from local.deployment import Deployment, Maker, deploy, pseudo_parameters
 from local.fault_plan import FaultPlan
 from local.functions.apart import Apart
 from local.functions.authorizer import JwtAuthorizer, Refused
+from local.functions.console import Console
 from local.functions.events import Asynchronous, Rules, StreamReader
 from local.functions.gateway import Bucket, Gateway
 from local.functions.processes import Definition, Functions
 from local.home import PROCESSES, StartError, port_error, publish, take, tidy
+from local.identity.codes import CONSOLE_CLIENT
 from local.identity.keycloak import KeycloakServer, Unavailable
+from local.identity.people import LOCAL_ROLES as ROLES
 from local.identity.server import IdentityServer
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.managed import ManagedClusters, SimulatedManagedCluster
@@ -66,7 +69,6 @@ SCALED = {
 """Seconds of settings, before they are scaled. Agents keep real time, so they are told to come soon."""
 SERVICE_CLIENT = "stockyard-service"
 """The one whose token vdeployers accept; it has no audience, so the authorizer looks at ``client_id``."""
-ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
 
 
 class LocalCloud:
@@ -166,6 +168,8 @@ class LocalCloud:
             self.gateway.serve(deployment.routes, Bucket(*deployment.throttle), buckets)
         else:
             self.gateway.serve(deployment.routes)
+        self.identity.console_at(self.gateway.url)
+        self.gateway.console = Console(ROOT / "console", self.identity.issuer, CONSOLE_CLIENT)
         self._say("registering the tenant's account")
         self._write_environment()
         self._seed_tenant()

@@ -17,6 +17,7 @@ API = "tests/api/one_cloud"
 STACKS = "a synthesized stage"
 REAL = "a real control plane"
 UNITS = {
+    "tests/contracts/test_browser_login.py": KEYCLOAK,
     "tests/contracts/test_identity.py": KEYCLOAK,
     "tests/contracts/test_keycloak_wire.py": KEYCLOAK,
     "tests/e2e/test_keycloak.py": KEYCLOAK,

@@ -126,6 +126,18 @@ class OperationError(Model):
     """What the console of the machine showed last that did not come up."""
 
 
+class OperationFailure(Model):
+    """End of an earlier attempt of an operation, which stays when a resume has succeeded."""
+
+    attempt: int
+    failed_at: str | None = None
+    phase: str = ""
+    error_type: str = ""
+    cause: str = ""
+    hint: str = ""
+    cause_type: str = ""
+
+
 class Run(Model):
     """A program's work for an operation; ``error`` says why it failed, ``ended_at`` is None while it runs."""
 
@@ -162,6 +174,8 @@ class Operation(Resource):
     changes: tuple[dict[str, Any], ...] = ()
     """Of a change of a ready cluster: ``pointer``, ``before`` and ``after``."""
     error: OperationError | None = None
+    failures: tuple[OperationFailure, ...] = ()
+    """How its earlier attempts ended, the oldest first."""
     progress: int = 0
     created_at: str | None = None
     updated_at: str | None = None

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from local.functions.authorizer import JwtAuthorizer, Refused, flattened
+from local.functions.console import Console
 from local.functions.invocation import Invocation, Invoker
 from local.loopback import LoopbackServer
 
@@ -103,6 +104,7 @@ class Gateway:
         self._default: Route | None = None
         self._bucket: Bucket | None = None
         self._buckets: Mapping[str, Bucket] = {}
+        self.console: Console | None = None
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.gateway = self
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -127,6 +129,8 @@ class Gateway:
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes, source: str) -> Answer:
         """One request through routing, authorizer, function and back."""
         url = urlsplit(target)
+        if self.console is not None and self.console.has(url.path):
+            return Answer(*self.console.answer(method, url.path, headers.get("if-none-match")))
         route, parameters = self._route(method, url.path)
         if route is None:
             return own(404, "Not Found") if self._routes else own(503, "Service Unavailable")

@@ -23,7 +23,7 @@ from urllib.request import Request, urlopen
 
 from local.authority import Authority
 from local.children import start
-from local.identity.keycloak_realm import add_person, realm, set_up
+from local.identity.keycloak_realm import add_console, add_person, realm, set_up
 from local.identity.realm import ADMIN_CLIENT, CLI_CLIENT, REALM
 
 VERSION = "26.4.5"
@@ -108,6 +108,10 @@ class KeycloakServer:
                 continue
         if self._log is not None:
             self._log.unlink(missing_ok=True)
+
+    def console_at(self, url: str) -> None:
+        """Make the public client of the console that is served below ``url``."""
+        add_console(self._admin, url=url, audience=self._audience)
 
     def _wait(self) -> None:
         ends = time.monotonic() + _START_SECONDS

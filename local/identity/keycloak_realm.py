@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from local.identity.codes import CONSOLE_CLIENT, console_client
 from local.identity.realm import ADMIN_CLIENT, CLI_CLIENT, REALM
 
 Call = Callable[..., Any]
@@ -33,15 +34,23 @@ def set_up(call: Call, *, admin_secret: str, audience: str) -> None:
     role = call("GET", f"/clients/{management}/roles/manage-clients")
     call("POST", f"/users/{user}/role-mappings/clients/{management}", [role])
     call("POST", "/clients", _command_line(audience))
-    cli = _client(call, CLI_CLIENT)
-    scope = next(
-        client_scope["id"] for client_scope in call("GET", "/client-scopes") if client_scope["name"] == "organization"
-    )
+    cli, scope = _client(call, CLI_CLIENT), _organization_scope(call)
     mappers = call("GET", f"/client-scopes/{scope}/protocol-mappers/models")
     membership = next(mapper for mapper in mappers if mapper["protocolMapper"] == "oidc-organization-membership-mapper")
     membership["config"]["addOrganizationId"] = "true"
     call("PUT", f"/client-scopes/{scope}/protocol-mappers/models/{membership['id']}", membership)
     call("PUT", f"/clients/{cli}/default-client-scopes/{scope}")
+
+
+def add_console(call: Call, *, url: str, audience: str) -> None:
+    """The public client of the console that is served below ``url``; its tokens name the tenant too."""
+    call("POST", "/clients", console_client(url, audience))
+    call("PUT", f"/clients/{_client(call, CONSOLE_CLIENT)}/default-client-scopes/{_organization_scope(call)}")
+
+
+def _organization_scope(call: Call) -> str:
+    scopes = call("GET", "/client-scopes")
+    return next(str(scope["id"]) for scope in scopes if scope["name"] == "organization")
 
 
 def add_person(call: Call, name: str, tenant: str, roles: Sequence[str]) -> str:

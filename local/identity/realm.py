@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from local.identity.codes import CONSOLE_CLIENT, Codes, Request, console_client, read_request
 from local.identity.keys import SigningKey
+from local.identity.people import Person, local_people
+from local.identity.refusals import Refused, oauth_refusal
 
 REALM = "stockyard"
 ADMIN_CLIENT = "stockyard-admin"
@@ -19,7 +22,6 @@ CLI_CLIENT = "stockyard-cli"
 TOKEN_SECONDS = 300
 DEVICE_SECONDS = 600
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
-LOCAL_ROLES = ("stockyard-viewer", "stockyard-operator", "stockyard-admin")
 
 _DEVICE_FLAG = "oauth2.device.authorization.grant.enabled"
 _AUDIENCE_MAPPER = "oidc-audience-mapper"
@@ -49,19 +51,6 @@ def organization_id(tenant: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{tenant}.organizations.example"))
 
 
-class Refused(Exception):
-    """An error response: HTTP status and JSON body, as Keycloak sends them."""
-
-    def __init__(self, status: int, body: Mapping[str, str]) -> None:
-        super().__init__(f"{status} {body}")
-        self.status = status
-        self.body = dict(body)
-
-
-def _oauth(status: int, error: str, description: str) -> Refused:
-    return Refused(status, {"error": error, "error_description": description})
-
-
 @dataclass(slots=True)
 class _Device:
     user_code: str
@@ -72,27 +61,19 @@ class _Device:
 
 
 @dataclass(slots=True)
-class Person:
-    """The person who approves logins with the device flow."""
-
-    tenant: str = "acme"
-    roles: Sequence[str] = LOCAL_ROLES
-    subject: str = "local-user"
-
-
-@dataclass(slots=True)
 class Realm:
     """State and rules of one realm. ``issuer`` is set by the server once it knows its address."""
 
     audience: str = "stockyard"
     issuer: str = ""
     auto_approve: bool = True
-    person: Person = field(default_factory=Person)
+    people: list[Person] = field(default_factory=local_people)
     clients: dict[str, dict[str, Any]] = field(default_factory=dict)
     admin_secret: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     _devices: dict[str, _Device] = field(default_factory=dict)
-    _refresh: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Client and scope by refresh token."""
+    codes: Codes = field(default_factory=Codes)
+    _refresh: dict[str, tuple[str, str, Person]] = field(default_factory=dict)
+    """Client, scope and person by refresh token."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _key: SigningKey = field(default_factory=SigningKey)
 
@@ -103,6 +84,11 @@ class Realm:
         own = [{"name": "audience", "protocolMapper": _AUDIENCE_MAPPER, "config": mapper}]
         public = {"publicClient": True, "attributes": {_DEVICE_FLAG: "true"}, "protocolMappers": own}
         self.create({**base, **public, "clientId": CLI_CLIENT})
+
+    @property
+    def person(self) -> Person:
+        """The person who approves logins with the device flow."""
+        return self.people[0]
 
     # --- tokens ------------------------------------------------------------------------------------------------------
 
@@ -184,28 +170,28 @@ class Realm:
         with self._lock:
             grant = form.get("grant_type", "")
             if not grant:
-                raise _oauth(400, "invalid_request", "Missing form parameter: grant_type")
+                raise oauth_refusal(400, "invalid_request", "Missing form parameter: grant_type")
             client = self._authenticate(form)
             if grant == "client_credentials":
                 if client["publicClient"] or not client["serviceAccountsEnabled"]:
-                    raise _oauth(401, "unauthorized_client", "Client not enabled to retrieve service account")
+                    raise oauth_refusal(401, "unauthorized_client", "Client not enabled to retrieve service account")
                 scope = _scope(form.get("scope"))
                 return _answer(self._service_token(client, scope), scope)
             if grant == DEVICE_GRANT:
                 return self._by_device(client, form.get("device_code", ""))
             if grant == "refresh_token":
-                name, scope = self._refresh.get(form.get("refresh_token", ""), ("", ""))
-                if name != client["clientId"]:
-                    raise _oauth(400, "invalid_grant", "Invalid refresh token")
-                return self._persons(self.person, name, scope, form["refresh_token"])
-            raise _oauth(400, "unsupported_grant_type", "Unsupported grant_type")
+                return self._refreshed(client, form.get("refresh_token", ""))
+            if grant == "authorization_code":
+                name, scope = self.codes.redeem(client["clientId"], form)
+                return self._with_refresh(self.named_person(name), client["clientId"], scope)
+            raise oauth_refusal(400, "unsupported_grant_type", "Unsupported grant_type")
 
     def start_device(self, form: Mapping[str, str]) -> dict[str, Any]:
         """Begin the device flow: the codes, and where a person approves."""
         with self._lock:
             client = self._authenticate(form)
             if client.get("attributes", {}).get(_DEVICE_FLAG) != "true":
-                raise _oauth(
+                raise oauth_refusal(
                     400,
                     "unauthorized_client",
                     "Client is not allowed to initiate OAuth 2.0 Device Authorization Grant. "
@@ -238,15 +224,53 @@ class Realm:
     def _by_device(self, client: Mapping[str, Any], code: str) -> dict[str, Any]:
         device = self._devices.get(code)
         if device is None or device.client_id != client["clientId"]:
-            raise _oauth(400, "invalid_grant", "Device code not valid")
+            raise oauth_refusal(400, "invalid_grant", "Device code not valid")
         if device.expires_at <= time.time():
-            raise _oauth(400, "expired_token", "Device code is expired")
+            raise oauth_refusal(400, "expired_token", "Device code is expired")
         if not device.approved:
-            raise _oauth(400, "authorization_pending", "The authorization request is still pending")
+            raise oauth_refusal(400, "authorization_pending", "The authorization request is still pending")
         del self._devices[code]
+        return self._with_refresh(self.person, device.client_id, device.scope)
+
+    def _with_refresh(self, person: Person, client_id: str, scope: str) -> dict[str, Any]:
         refresh = secrets.token_urlsafe(32)
-        self._refresh[refresh] = (device.client_id, device.scope)
-        return self._persons(self.person, device.client_id, device.scope, refresh)
+        self._refresh[refresh] = (client_id, scope, person)
+        return self._persons(person, client_id, scope, refresh)
+
+    def _refreshed(self, client: Mapping[str, Any], token: str) -> dict[str, Any]:
+        name, scope, person = self._refresh.get(token, (None, "", self.person))
+        if name is None or name != client["clientId"]:
+            raise oauth_refusal(400, "invalid_grant", "Invalid refresh token")
+        if name != CONSOLE_CLIENT:
+            return self._persons(person, name, scope, token)
+        del self._refresh[token]  # a browser's token is good for one use
+        return self._with_refresh(person, name, scope)
+
+    # --- logins by a browser -----------------------------------------------------------------------------------------
+
+    def console_at(self, url: str) -> None:
+        """Make the public client of the console that is served below ``url``."""
+        with self._lock:
+            self.create(console_client(url, self.audience))
+
+    def authorization(self, query: Mapping[str, str]) -> Request:
+        """The request of a browser. Raises ``Refused`` or ``SentBack``."""
+        return read_request(self.named(query.get("client_id", "")), query, _scope(query.get("scope")))
+
+    def named_person(self, name: str) -> Person:
+        """The person of that name. Raises ``Refused``."""
+        for person in self.people:
+            if person.subject == name:
+                return person
+        raise Refused(400, {"error": "Invalid username or password."})
+
+    def end_session(self, session: str) -> None:
+        """End a browser's session, and its person's refresh tokens of the console."""
+        with self._lock:
+            name = self.codes.end(session)
+            for token, (client, _, person) in tuple(self._refresh.items()):
+                if client == CONSOLE_CLIENT and person.subject == name:
+                    del self._refresh[token]
 
     def sign_in(self, person: Person, ttl: int) -> dict[str, Any]:
         """All tokens that the command line gets of a person."""
@@ -268,11 +292,11 @@ class Realm:
     def _authenticate(self, form: Mapping[str, str]) -> dict[str, Any]:
         client = self.named(form.get("client_id", ""))
         if client is None or not client["enabled"]:
-            raise _oauth(401, "invalid_client", _BAD_CLIENT)
+            raise oauth_refusal(401, "invalid_client", _BAD_CLIENT)
         if not client["publicClient"]:
             secret = form.get("client_secret", "")
             if not secrets.compare_digest(secret.encode(), client["secret"].encode()):
-                raise _oauth(401, "unauthorized_client", _BAD_CLIENT)
+                raise oauth_refusal(401, "unauthorized_client", _BAD_CLIENT)
         return client
 
     # --- clients -----------------------------------------------------------------------------------------------------
@@ -360,7 +384,7 @@ def _scope(requested: str | None) -> str:
     """The granted scope: the default scopes and the requested ones. An unknown scope gets 400."""
     names = requested.split(" ") if requested is not None else []
     if not set(names) <= _SCOPES:
-        raise _oauth(400, "invalid_scope", f"Invalid scopes: {requested}")
+        raise oauth_refusal(400, "invalid_scope", f"Invalid scopes: {requested}")
     return " ".join(dict.fromkeys([*names, *_SCOPE.split()]))
 
 

@@ -17,11 +17,16 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from local.authority import Authority
-from local.identity.realm import ADMIN_CLIENT, CLI_CLIENT, DEVICE_GRANT, REALM, Person, Realm, Refused, service_user
+from local.identity.codes import SentBack, allowed, origins
+from local.identity.page import login_page, refusal_page
+from local.identity.people import Person
+from local.identity.realm import ADMIN_CLIENT, CLI_CLIENT, DEVICE_GRANT, REALM, Realm, service_user
+from local.identity.refusals import Refused
 from local.loopback import LoopbackServer
 
 _OIDC = f"/realms/{REALM}/protocol/openid-connect"
 _CLIENTS = f"/admin/realms/{REALM}/clients"
+_SESSION = "KEYCLOAK_IDENTITY"
 
 
 class IdentityServer:
@@ -72,6 +77,10 @@ class IdentityServer:
             self._server.server_close()
             self._thread.join(5)
         self._server = self._thread = None
+
+    def console_at(self, url: str) -> None:
+        """Make the public client of the console that is served below ``url``."""
+        self.realm.console_at(url)
 
     def token(
         self,
@@ -152,15 +161,16 @@ class _Handler(BaseHTTPRequestHandler):
                 raise Refused(404, {"error": "Realm does not exist"})
             raise Refused(404, {"error": "Unable to find matching target resource method"})
         except Refused as refusal:
-            self._answer(refusal.status, refusal.body)
+            self._answer(refusal.status, refusal.body, self._readable())
 
     def _answer(self, status: int, body: Any = None, headers: Mapping[str, str] | None = None) -> None:
-        raw = b"" if body is None else json.dumps(body).encode()
+        raw = b"" if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         if body is not None:
-            self.send_header("Content-Type", "application/json")
+            kind = "text/html; charset=utf-8" if isinstance(body, str) else "application/json"
+            self.send_header("Content-Type", kind)
         if status != 204:
             self.send_header("Content-Length", str(len(raw)))
         self.end_headers()
@@ -200,18 +210,77 @@ class _Handler(BaseHTTPRequestHandler):
             "token_endpoint": f"{oidc}/token",
             "jwks_uri": f"{oidc}/certs",
             "device_authorization_endpoint": f"{oidc}/auth/device",
-            "grant_types_supported": ["client_credentials", "refresh_token", DEVICE_GRANT],
+            "end_session_endpoint": f"{oidc}/logout",
+            "grant_types_supported": ["authorization_code", "client_credentials", "refresh_token", DEVICE_GRANT],
+            "code_challenge_methods_supported": ["S256"],
             "response_types_supported": ["code"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256"],
         }
-        self._answer(200, document)
+        self._answer(200, document, {"Access-Control-Allow-Origin": "*"})
 
     def certificates(self) -> None:
         self._answer(200, self.realm.certificates())
 
     def token(self) -> None:
-        self._answer(200, self.realm.grant(self._form()))
+        self._answer(200, self.realm.grant(self._form()), self._readable())
+
+    def _readable(self) -> dict[str, str]:
+        """Headers that let a page of one of the realm's clients read the answer."""
+        origin = self.headers.get("Origin")
+        clients = self.realm.listed({})
+        if origin is None or not any(origin in origins(client) for client in clients):
+            return {}
+        return {"Access-Control-Allow-Origin": origin, "Access-Control-Allow-Credentials": "true"}
+
+    def authorize(self) -> None:
+        """Send a browser with a session back with a code; show the page of logins to others."""
+        self._login(None)
+
+    def log_in(self) -> None:
+        """The page's form: a session, and back with a code."""
+        self._login(self._form().get("username", ""))
+
+    def _login(self, name: str | None) -> None:
+        try:
+            request = self.realm.authorization(self.query)
+        except SentBack as back:
+            return self._send(back.address)
+        except Refused as refusal:
+            return self._answer(refusal.status, refusal_page(refusal.body))
+        problem = None
+        if name is not None:
+            try:
+                self.realm.named_person(name)
+            except Refused as refusal:
+                problem, name = refusal.body["error"], None
+        session = self._session()
+        if name is not None:
+            session = self.realm.codes.begin(name)
+        person = self.realm.codes.person(session)
+        if person is None and request.silent:
+            return self._send(request.answer(error="login_required"))
+        if person is None or problem is not None:
+            people = [(each.subject, _about(each)) for each in self.realm.people]
+            return self._answer(200, login_page(self.path, people, problem), {"Cache-Control": "no-store"})
+        cookie = f"{_SESSION}={session}; Path=/realms/{REALM}/; HttpOnly; SameSite=Lax"
+        return self._send(self.realm.codes.issue(request, person, session, self.realm.issuer), {"Set-Cookie": cookie})
+
+    def _send(self, address: str, headers: Mapping[str, str] | None = None) -> None:
+        self._answer(302, "", {"Location": address, "Cache-Control": "no-store", **(headers or {})})
+
+    def _session(self) -> str:
+        parts = (part.strip().partition("=") for part in self.headers.get("Cookie", "").split(";"))
+        return next((value for name, _, value in parts if name == _SESSION), "")
+
+    def log_out(self) -> None:
+        """End the browser's session, and send it back where the client allows."""
+        self.realm.end_session(self._session())
+        client = self.realm.named(self.query.get("client_id", ""))
+        address = self.query.get("post_logout_redirect_uri", "")
+        if client is None or not allowed(client, address):
+            return self._answer(200, refusal_page({"": "You are logged out."}))
+        return self._send(address, {"Set-Cookie": f"{_SESSION}=; Path=/realms/{REALM}/; Max-Age=0"})
 
     def start_device(self) -> None:
         self._answer(200, self.realm.start_device(self._form()))
@@ -261,12 +330,20 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, service_user(self.realm.get_client(key)))
 
 
+def _about(person: Person) -> str:
+    roles = ", ".join(role.removeprefix("stockyard-") for role in person.roles[-1:])
+    return f"{roles} of {person.tenant}"
+
+
 _CLIENT_PATH = rf"{_CLIENTS}/([^/]+)"
 _ROUTES: tuple[tuple[str, str, Callable[..., None]], ...] = (
     ("GET", rf"/realms/{REALM}/\.well-known/openid-configuration", _Handler.discovery),
     ("GET", rf"{_OIDC}/certs", _Handler.certificates),
     ("POST", rf"{_OIDC}/token", _Handler.token),
     ("POST", rf"{_OIDC}/auth/device", _Handler.start_device),
+    ("GET", rf"{_OIDC}/auth", _Handler.authorize),
+    ("POST", rf"{_OIDC}/auth", _Handler.log_in),
+    ("GET", rf"{_OIDC}/logout", _Handler.log_out),
     ("GET", rf"/realms/{REALM}/device", _Handler.approve),
     ("POST", rf"/realms/{REALM}/device", _Handler.approve),
     ("GET", _CLIENTS, _Handler.list_clients),

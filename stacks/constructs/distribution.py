@@ -1,4 +1,4 @@
-"""The distribution of CloudFront: nothing is cached, nothing but the host's name is changed, and the access log."""
+"""The distribution of CloudFront: nothing of the API is kept, only the host's name is changed, and the access log."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from stacks.config import CloudFront, StageConfig
+from stacks.constructs.console import Console
 from stacks.constructs.log_groups import log_group, plain_arn
 from stacks.constructs.roles import acknowledge
 from stacks.functions import HTTP_SECONDS
@@ -54,6 +55,7 @@ class Distribution(Construct):
             origin_ssl_protocols=[cloudfront.OriginSslPolicy.TLS_V1_2],
             read_timeout=Duration.seconds(READ_SECONDS),
         )
+        console = Console(self, "Console", config=config)
         distribution = cloudfront.Distribution(
             self,
             "Distribution",
@@ -75,6 +77,7 @@ class Distribution(Construct):
                 viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.HTTPS_ONLY,
                 compress=False,
             ),
+            additional_behaviors={"/console": console.behavior, "/console/*": console.behavior},
             error_responses=[
                 cloudfront.ErrorResponse(http_status=status, ttl=Duration.seconds(0)) for status in ERROR_STATUSES
             ],
@@ -82,6 +85,7 @@ class Distribution(Construct):
         acknowledge(distribution, "AwsSolutions-CFR1", "Tenants and their machines may be in any country")
         acknowledge(distribution, "AwsSolutions-CFR3", "The access log goes to CloudWatch Logs, by a delivery")
         self.id, self.host = distribution.distribution_id, distribution.distribution_domain_name
+        console.deploy(distribution)
         self._log(config, names, distribution.distribution_arn)
 
     def _log(self, config: StageConfig, names: Names, distribution_arn: str) -> None:

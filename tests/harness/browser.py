@@ -19,6 +19,8 @@ from typing import Any
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SECONDS = 60.0
+PAUSE = 0.03
+KEY_CODES = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38, "Backspace": 8}
 
 
 def program() -> str | None:
@@ -26,48 +28,28 @@ def program() -> str | None:
     return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
 
 
-class Tab:
-    """One page. ``requested`` are the addresses that it has asked for, ``complaints`` what its console shows."""
+class Connection:
+    """The pipes to one browser. Its tabs share them, and each is told what is its own."""
 
     def __init__(self, read: int, write: int) -> None:
         self._read, self._write = read, write
-        self._session: str | None = None
         self._number = 0
         self._rest = b""
-        self.requested: list[str] = []
-        self.complaints: list[str] = []
-        target = self._call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Network", "Runtime", "Log"):
-            self._call(f"{domain}.enable")
+        self._tabs: dict[str, Tab] = {}
 
-    def open(self, url: str) -> None:
-        """Go to the address."""
-        self._call("Page.navigate", url=url)
+    def add(self, tab: Tab) -> str:
+        """Make a page for a tab, and name its session."""
+        target = self.call(None, "Target.createTarget", url="about:blank")["targetId"]
+        session = str(self.call(None, "Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
+        self._tabs[session] = tab
+        return session
 
-    def evaluate(self, expression: str) -> Any:
-        """The value of an expression of JavaScript, as JSON has it."""
-        result = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        if "exceptionDetails" in result:
-            raise AssertionError(result["exceptionDetails"])
-        return result["result"].get("value")
-
-    def wait_for(self, expression: str) -> None:
-        """Until the expression is true. ``AssertionError`` when that takes too long."""
-        ends = time.monotonic() + SECONDS
-        while not self.evaluate(f"Boolean({expression})"):
-            if time.monotonic() > ends:
-                raise AssertionError(f"not true after {SECONDS:g} s: {expression}; {self.complaints}")
-
-    def screenshot(self, path: Path) -> None:
-        """Keep what is to be seen as a picture."""
-        path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot")["data"]))
-
-    def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
+    def call(self, session: str | None, method: str, **parameters: Any) -> dict[str, Any]:
+        """One call of the protocol, and what comes back. ``AssertionError`` for an error."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
-        if self._session is not None:
-            message["sessionId"] = self._session
+        if session is not None:
+            message["sessionId"] = session
         os.write(self._write, json.dumps(message).encode() + b"\0")
         while True:
             answer = self._message()
@@ -76,16 +58,8 @@ class Tab:
                     raise AssertionError(f"{method}: {answer['error']}")
                 result: dict[str, Any] = answer["result"]
                 return result
-            self._note(answer)
-
-    def _note(self, event: dict[str, Any]) -> None:
-        method, parameters = event.get("method"), event.get("params", {})
-        if method == "Network.requestWillBeSent":
-            self.requested.append(parameters["request"]["url"])
-        elif method == "Log.entryAdded":
-            self.complaints.append(parameters["entry"]["text"])
-        elif method == "Runtime.exceptionThrown":
-            self.complaints.append(json.dumps(parameters["exceptionDetails"]))
+            if answer.get("sessionId") in self._tabs:
+                self._tabs[answer["sessionId"]].note(answer)
 
     def _message(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
@@ -96,6 +70,83 @@ class Tab:
         text, _, self._rest = self._rest.partition(b"\0")
         message: dict[str, Any] = json.loads(text)
         return message
+
+
+class Tab:
+    """One page. ``requested`` are the addresses that it has asked for, ``complaints`` what its console shows."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.requested: list[str] = []
+        self.complaints: list[str] = []
+        self._session = connection.add(self)
+        for domain in ("Page", "Network", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+
+    def sibling(self) -> Tab:
+        """One more tab of the same browser."""
+        return Tab(self._connection)
+
+    def open(self, url: str) -> None:
+        """Go to the address."""
+        self.call("Page.navigate", url=url)
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of an expression of JavaScript, as JSON has it."""
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in result:
+            raise AssertionError(result["exceptionDetails"])
+        return result["result"].get("value")
+
+    def wait_for(self, expression: str, seconds: float = SECONDS) -> None:
+        """Until the expression is true. ``AssertionError`` when that takes too long."""
+        ends = time.monotonic() + seconds
+        while not self.evaluate(f"Boolean({expression})"):
+            if time.monotonic() > ends:
+                raise AssertionError(f"not true after {seconds:g} s: {expression}; {self.complaints}")
+            time.sleep(PAUSE)
+
+    def screenshot(self, path: Path) -> None:
+        """Keep what is to be seen as a picture."""
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
+
+    def emulate(self, *, width: int = 1440, height: int = 900, dark: bool = False) -> None:
+        """Width and height in pixels, and the theme that the system prefers."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 700
+        )
+        theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[theme])
+
+    def press(self, *keys: str, control: bool = False) -> None:
+        """Press keys, one after the other, as a person does: single letters, or names such as ``Enter``."""
+        for key in keys:
+            code = KEY_CODES.get(key, ord(key.upper()) if len(key) == 1 else 0)
+            text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+            common = {"key": key, "modifiers": 2 if control else 0, "windowsVirtualKeyCode": code}
+            down = common if control or not text else {**common, "text": text}
+            self.call("Input.dispatchKeyEvent", type="keyDown", **down)
+            self.call("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    def type(self, text: str) -> None:
+        """Put a text into the field that has the focus."""
+        self.call("Input.insertText", text=text)
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """One call of the protocol for this tab."""
+        return self._connection.call(self._session, method, **parameters)
+
+    def note(self, event: dict[str, Any]) -> None:
+        """Keep what an event tells of requests and complaints."""
+        method, parameters = event.get("method"), event.get("params", {})
+        if method == "Network.requestWillBeSent":
+            self.requested.append(parameters["request"]["url"])
+        elif method == "Log.entryAdded":
+            self.complaints.append(parameters["entry"]["text"])
+        elif method == "Runtime.exceptionThrown":
+            self.complaints.append(json.dumps(parameters["exceptionDetails"]))
+        elif method == "Runtime.consoleAPICalled" and parameters["type"] == "error":
+            self.complaints.append(json.dumps(parameters["args"])[:2000])
 
 
 @contextmanager
@@ -115,7 +166,7 @@ def tab(browser: str, home: Path) -> Iterator[Tab]:
     for end in (*ends, to_browser[0], from_browser[1]):
         os.close(end)
     try:
-        yield Tab(from_browser[0], to_browser[1])
+        yield Tab(Connection(from_browser[0], to_browser[1]))
     finally:
         process.terminate()
         try:

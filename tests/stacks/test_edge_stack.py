@@ -81,7 +81,7 @@ def distribution(edge: dict[str, Any]) -> dict[str, Any]:
 def test_nothing_of_one_caller_is_kept_for_the_next(edge: dict[str, Any]) -> None:
     settings = distribution(edge)
     behavior = settings["DefaultCacheBehavior"]
-    assert "CacheBehaviors" not in settings
+    assert {each["PathPattern"] for each in settings["CacheBehaviors"]} == {"/console", "/console/*"}
     assert behavior["CachePolicyId"] == "4135ea2d-6df8-44a3-9df3-4b5a84be39ad", "AWS's CachingDisabled"
     assert behavior["OriginRequestPolicyId"] == "b689b0a8-53d0-40ab-baf2-68738e2966ac", "AllViewerExceptHostHeader"
     cached = {each["ErrorCode"]: each["ErrorCachingMinTTL"] for each in settings["CustomErrorResponses"]}
@@ -102,7 +102,7 @@ def test_distribution_takes_every_method_of_the_api_by_https_alone(edge: dict[st
 
 
 def test_origin_is_the_api_of_the_stage_and_gets_the_key(edge: dict[str, Any]) -> None:
-    (origin,) = distribution(edge)["Origins"]
+    origin, _ = distribution(edge)["Origins"]
     reference = {"StackName": "Stockyard-dev", "OutputName": "OriginHost", "Region": "eu-west-1"}
     assert origin["DomainName"] == {"Fn::GetStackOutput": reference}
     assert origin["CustomOriginConfig"]["OriginProtocolPolicy"] == "https-only"
@@ -111,6 +111,41 @@ def test_origin_is_the_api_of_the_stage_and_gets_the_key(edge: dict[str, Any]) -
     assert field["HeaderName"] == ORIGIN_KEY_HEADER
     assert field["HeaderValue"].startswith("{{resolve:secretsmanager:stockyard/dev/origin-key:SecretString")
     assert HASHES[0][:8] in distribution(edge)["Comment"], "what makes CloudFormation read a changed secret"
+
+
+def test_console_is_a_private_bucket_whose_files_alone_are_kept(edge: dict[str, Any]) -> None:
+    _, origin = distribution(edge)["Origins"]
+    assert origin["OriginAccessControlId"]
+    (bucket,) = of_type(edge, "AWS::S3::Bucket")
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    (policy,) = of_type(edge, "AWS::S3::BucketPolicy")
+    statements = policy["PolicyDocument"]["Statement"]
+    readers = [each for each in statements if each["Effect"] == "Allow" and each["Action"] == "s3:GetObject"]
+    assert [each["Principal"] for each in readers] == [{"Service": "cloudfront.amazonaws.com"}]
+    assert "AWS:SourceArn" in readers[0]["Condition"]["StringEquals"]
+    for behavior in distribution(edge)["CacheBehaviors"]:
+        assert set(behavior["AllowedMethods"]) == {"GET", "HEAD"}
+        assert behavior["CachePolicyId"] == "658327ea-f89d-4fab-a63d-7e88639e58f6", "AWS's CachingOptimized"
+        assert "OriginRequestPolicyId" not in behavior, "no token and no cookie goes to the bucket"
+        assert behavior["Compress"] is True
+    (function,) = of_type(edge, "AWS::CloudFront::Function")
+    assert "/console/index.html" in function["FunctionCode"]
+
+
+def test_console_has_the_headers_of_the_local_cloud(edge: dict[str, Any]) -> None:
+    (policy,) = of_type(edge, "AWS::CloudFront::ResponseHeadersPolicy")
+    security = policy["ResponseHeadersPolicyConfig"]["SecurityHeadersConfig"]
+    named = json.loads((ROOT / "console" / "serving.json").read_text(encoding="utf-8"))
+    text = security["ContentSecurityPolicy"]["ContentSecurityPolicy"]
+    assert text == named["Content-Security-Policy"].replace("{issuer}", "https://id.example.com")
+    assert "unsafe" not in text
+    assert security["FrameOptions"]["FrameOption"] == named["X-Frame-Options"]
+    assert security["ReferrerPolicy"]["ReferrerPolicy"] == named["Referrer-Policy"]
+    age = security["StrictTransportSecurity"]["AccessControlMaxAgeSec"]
+    assert f"max-age={age}" == named["Strict-Transport-Security"]
+    (custom,) = policy["ResponseHeadersPolicyConfig"]["CustomHeadersConfig"]["Items"]
+    assert named[custom["Header"]] == custom["Value"]
+    assert len(named) == 6, "each is in the policy; nosniff has no value there"
 
 
 def test_web_acl_limits_addresses_that_it_sees_itself(edge: dict[str, Any]) -> None:

@@ -8,6 +8,9 @@ from typing import Any
 from stockyard.domain.nodes.records import VersionedRecord
 from stockyard.domain.values.states import OperationStatus, PhaseState
 
+MOST_FAILURES = 10
+"""Earlier attempts of an operation whose ends are kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class PhaseRecord:
@@ -35,6 +38,19 @@ class OperationError:
     cause_type: str = ""
     console: str = ""
     """What the console of the machine showed last that did not come up, freed of secrets; empty for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationFailure:
+    """End of an earlier attempt, which stays readable after a resume. ``attempt`` is the one that failed."""
+
+    attempt: int
+    failed_at: str
+    phase: str
+    error_type: str
+    cause: str
+    hint: str = ""
+    cause_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +117,5 @@ class Operation(VersionedRecord):
     that failed shows what stood before."""
     runs: tuple[OperationRun, ...] = ()
     """Programs that worked for it, in the order in which they began."""
+    failures: tuple[OperationFailure, ...] = ()
+    """How earlier attempts have ended, the oldest first, at most ``MOST_FAILURES``."""

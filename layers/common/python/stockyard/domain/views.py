@@ -42,7 +42,8 @@ _CLUSTER = (
     "operation_id",
     "queue",
 )
-_OPERATION = ("id", "kind", "subject", "subject_name", "status", "phases", "runs", "changes", "error", *CHANGES)
+_OPERATION_OWN = ("id", "kind", "subject", "subject_name", "status", "phases", "runs", "changes", "error")
+_OPERATION = (*_OPERATION_OWN, "failures", *CHANGES)
 _SITE = ("id", "name", "description", "client_id", "state", "contact_at", "connector_version", "allowed", "created_by")
 _EVENT = ("id", "detail_type", "subject", "sequence", "time", "actor", "reason", "message", "version")
 _AUDIT = ("id", "time", "actor", "action", "subject", "outcome", "request_id", "detail")

@@ -9,8 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Generic
+from typing import Any, Generic
 
+from stockyard.domain.operation_records import MOST_FAILURES, OperationFailure
 from stockyard.domain.records import Operation, OperationError, PhaseRecord
 from stockyard.domain.values.conditions import Condition, with_condition
 from stockyard.domain.values.states import PhaseState, Truth
@@ -380,5 +381,14 @@ class Moves(ABC, Generic[S]):
             PhaseRecord(record.name, attempt=record.attempt) if record.name in waiting else record
             for record in operation.phases
         )
-        again = {"status": "running", "error": None, "attempt": operation.attempt + 1, "continuation": 0}
+        again: dict[str, Any] = {
+            "status": "running",
+            "error": None,
+            "attempt": operation.attempt + 1,
+            "continuation": 0,
+        }
+        if (error := operation.error) is not None:
+            words = (error.phase, error.error_type, error.cause, error.hint, error.cause_type)
+            failure = OperationFailure(operation.attempt, operation.updated_at, *words)
+            again["failures"] = (*operation.failures, failure)[-MOST_FAILURES:]
         return _changed(operation, now, phases=records, **again)

@@ -46,6 +46,25 @@ class OperationErrorView(View):
     """What the console of a machine showed last that did not come up; empty for nothing."""
 
 
+class OperationFailureView(View):
+    """End of an earlier attempt of an operation, which a resume or a retry has followed."""
+
+    attempt: int
+    """Which try it was, from 1."""
+    failed_at: str
+    """When it ended."""
+    phase: str
+    """The phase that failed."""
+    error_type: str
+    """The type of the error, as in a problem document."""
+    cause: str
+    """Why it failed."""
+    hint: str
+    """What a person could do; empty for nothing."""
+    cause_type: str
+    """The name of the error behind it, such as ``VendorQuotaExceeded``; empty when there was none."""
+
+
 class RunView(View):
     """A program's work for an operation, such as a machine's first boot. ``GET /v1/operations/{id}/log`` has its
     output."""
@@ -101,6 +120,8 @@ class OperationView(View):
     """What a change of a ready cluster brings about; a failed one shows what stood before."""
     error: OperationErrorView | None
     """Why it failed; null when it did not."""
+    failures: list[OperationFailureView]
+    """How its earlier attempts ended, the oldest first: they stay when a resume has succeeded. At most ten."""
     progress: Annotated[int, Field(ge=0, le=100)]
     """How far it is, in percent."""
     created_at: CreatedAt

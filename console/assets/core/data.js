@@ -1,0 +1,87 @@
+// Reading for pages: what is there stays while it is read again; news of the feed makes it read again.
+import { useCallback, useEffect, useRef, useState } from "../vendor/preact-htm.js";
+import { call, net, onNet, Offline } from "./api.js";
+import { onNews } from "./feed.js";
+import { session, onSession, SessionOver } from "./session.js";
+
+const AGAIN_MS = 1000;
+
+/** Read an operation. `news(event)` says whether an event is about it; `every` reads again after so many ms.
+ * Returns {data, error, slow, at, again}. A name of null reads nothing. */
+export function useRead(name, args = {}, { news = null, every = 0, body = undefined } = {}) {
+  const [state, set] = useState({ data: null, error: null, slow: false, at: 0, key: "" });
+  const key = name === null ? "" : JSON.stringify([name, args, body, session.acting]);
+  const turn = useRef(0), last = useRef(0), timer = useRef(0), tag = useRef({});
+  const matches = useRef(news);
+  matches.current = news;
+  const read = useCallback(async () => {
+    if (!key) return;
+    const mine = ++turn.current;
+    last.current = Date.now();
+    const headers = tag.current.key === key && tag.current.etag ? { "If-None-Match": tag.current.etag } : {};
+    const slow = setTimeout(() => turn.current === mine && set((was) => ({ ...was, slow: true })), 3000);
+    try {
+      const answer = await call(name, args, { body, headers });
+      if (turn.current !== mine) return;
+      if (answer.status === 304) set((was) => ({ ...was, error: null, slow: false, at: Date.now() }));
+      else {
+        tag.current = { key, etag: answer.etag };
+        set({ data: answer.data, error: null, slow: false, at: Date.now(), key, etag: answer.etag });
+      }
+    } catch (error) {
+      if (turn.current !== mine || error instanceof SessionOver) return;
+      set((was) => ({ ...(was.key === key ? was : { data: null, at: 0, key }), error: error instanceof Offline && was.data && was.key === key ? null : error, slow: false }));
+    } finally { clearTimeout(slow); }
+  }, [key]);
+  useEffect(() => {
+    tag.current = {};
+    read();
+    const soon = () => {
+      clearTimeout(timer.current);
+      timer.current = setTimeout(read, Math.max(50, last.current + AGAIN_MS - Date.now()));
+    };
+    const stops = [
+      onNews((events) => { if (matches.current && events.some((event) => matches.current(event))) soon(); }),
+      onNet(() => { if (!net.offline) soon(); }),
+      onSession(() => { if (session.state === "in") soon(); }),
+    ];
+    const clock = every ? setInterval(() => { if (!document.hidden && !net.offline) read(); }, every) : 0;
+    return () => { turn.current++; clearTimeout(timer.current); clearInterval(clock); stops.forEach((stop) => stop()); };
+  }, [key]);
+  return { ...state, data: state.key === key ? state.data : null, error: state.key === key || state.error ? state.error : null, again: read };
+}
+
+/** One page of a list in memory; the next takes its place. Returns what `useRead` does, and steps. */
+export function usePages(name, args = {}, options = {}) {
+  const [tokens, setTokens] = useState([]);
+  const key = JSON.stringify([name, args]);
+  useEffect(() => setTokens([]), [key]);
+  const read = useRead(name, { page_size: 200, ...args, page_token: tokens[tokens.length - 1] }, options);
+  const next = read.data?.next_page_token || null;
+  const items = read.data?.items || null, from = tokens.length * (args.page_size || 200) + 1;
+  return {
+    ...read, items, from, more: Boolean(next),
+    forward: next ? () => setTokens([...tokens, next]) : null,
+    back: tokens.length ? () => setTokens(tokens.slice(0, -1)) : null,
+  };
+}
+
+/** The time, again each `ms`, for ages and what is elapsed. */
+export function useClock(ms = 1000) {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    const clock = setInterval(() => { if (!document.hidden) draw((n) => n + 1); }, ms);
+    return () => clearInterval(clock);
+  }, [ms]);
+}
+
+/** Text that a person typed, kept over a login, for this tab. Never for secrets. */
+export function useDraft(name, initial) {
+  const key = `stockyard.draft.${name}`;
+  const [value, set] = useState(() => { try { return JSON.parse(sessionStorage.getItem(key)) ?? initial; } catch { return initial; } });
+  const put = useCallback((next) => {
+    set(next);
+    try { if (next === null) sessionStorage.removeItem(key); else sessionStorage.setItem(key, JSON.stringify(next)); } catch { /* storage may be full or off */ }
+  }, [key]);
+  return [value, put];
+}
