@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stockyard_client.resources.costs import CostReports
     from stockyard_client.resources.disruption import Disruption
     from stockyard_client.resources.nodes import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
+    from stockyard_client.resources.os_images import OSImages
     from stockyard_client.resources.pools import PlacementPlans, Pools
     from stockyard_client.resources.profiles import Profiles
     from stockyard_client.resources.simulations import Simulations
@@ -79,6 +80,13 @@ class Client:
         from stockyard_client.resources.sites import Sites
 
         return Sites(self._transport, self._pace)
+
+    @cached_property
+    def os_images(self) -> OSImages:
+        """Images that machines of one's own are written from."""
+        from stockyard_client.resources.os_images import OSImages
+
+        return OSImages(self._transport, self._pace)
 
     @cached_property
     def clusters(self) -> Clusters:

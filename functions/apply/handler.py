@@ -32,12 +32,12 @@ lambda_handler = http.lambda_handler
     dry_run=True,
     query=(CREATE_ONLY, PRUNE),
     yaml=True,
-    description="NodeProvider and NodeClaim of `management.loft.sh/v1` and `stockyard/v1`, Pool and ClusterProfile of"
-    " `stockyard/v1`, NodePool and NodeClaim of `karpenter.sh/v1`, the pools of a vcluster.yaml, EKSCluster of"
-    " `infrastructure.modelplane.ai/v1alpha1`, and SpectroAwsCluster of `spectrocloud.com/v1`. Lists are taken"
-    " apart. A document of a foreign kind beside others is left out with a warning. All are checked before"
-    " one is stored; pointers begin with the number of the document. NodeProviders need the role stockyard-admin or"
-    " stockyard-platform. With `dry_run` the answer is a plan. Each error names its document by `index`, `kind` and"
+    description="NodeProvider and NodeClaim of `management.loft.sh/v1` and `stockyard/v1`, Pool, ClusterProfile and"
+    " OSImage of `stockyard/v1`, NodePool and NodeClaim of `karpenter.sh/v1`, the pools of a vcluster.yaml,"
+    " EKSCluster of `infrastructure.modelplane.ai/v1alpha1`, and SpectroAwsCluster of `spectrocloud.com/v1`. Lists are"
+    " taken apart. A document of a foreign kind beside others is left out with a warning. All are checked before one is"
+    " stored; pointers begin with the number of the document. NodeProviders and OSImages need the role stockyard-admin"
+    " or stockyard-platform. With `dry_run` the answer is a plan. Each error names its document by `index`, `kind` and"
     " `name`.",
 )
 def apply_manifests(request: Request, services: Services) -> Answer:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from functions.node_providers import os_images
+from functions.node_providers.routes import http
 from stockyard import wiring
 from stockyard.domain.nodes.declared_types import declared
 from stockyard.domain.nodes.manifests import ProviderDocument, provider_manifest, provider_warnings
@@ -18,7 +20,8 @@ from stockyard.errors import NotFound
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.services import Services
 
-http = wiring.http("node_providers")
+__all__ = ["http", "lambda_handler", "os_images"]
+
 lambda_handler = http.lambda_handler
 
 VIEW = "nodes.node_providers:NodeProviderView"

@@ -181,6 +181,8 @@ class Existing:
         self.profile = api.send("POST", "/v1/cluster-profiles", self.headers, PROFILE).json()["id"]
         site = api.send("POST", "/v1/sites", self.headers, {"name": "room"}).json()
         self.site, self.site_client = site["id"], site["client_id"]
+        image = {"name": "noble", "url": "https://images.example.test/noble"}
+        self.image = api.send("POST", "/v1/os-images", self.headers, image).json()["id"]
         self.claim = api.send("POST", "/v1/apply", self.headers, MANIFEST).json()["results"][0]["id"]
         for quota in ("nodeclaims", "node_providers"):
             few = api.send("PUT", f"/v1/quotas/{quota}", {**self.headers, "If-Match": '"0"'}, {"limit": 6})
@@ -204,6 +206,7 @@ class Existing:
             "node-claims": self.claim,
             "node-environments": self.environment,
             "cluster-profiles": self.profile,
+            "os-images": self.image,
             "sites": self.site,
         }
 
@@ -215,6 +218,7 @@ class Existing:
             "cloud-accounts": f"cloud-accounts/{self.unused}",
             "node-providers": f"node-providers/{self.provider}",
             "node-claims": "node-claims/waiting",
+            "os-images": f"os-images/{self.image}",
             "allowed-node-types": "allowed-node-types",
             "event-accounts": "event-accounts",
         }

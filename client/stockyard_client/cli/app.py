@@ -30,6 +30,7 @@ COMMANDS = {
     "operation": Command("operations.operations", "app", "Long-running changes."),
     "provider": Command("nodes.node_providers", "app", "Node providers."),
     "type": Command("nodes.node_providers", "types", "Node types."),
+    "os-image": Command("nodes.os_images", "app", "Images of operating systems."),
     "pool": Command("pools.pools", "app", "Pools of a cluster."),
     "profile": Command("clusters.profiles", "app", "Cluster profiles."),
     "claim": Command("nodes.claims", "app", "Node claims."),

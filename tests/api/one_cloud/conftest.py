@@ -78,6 +78,8 @@ def nodes_of_acme(api, headers):
     assert profile.status_code == 201, profile.text
     site = api.send("POST", "/v1/sites", headers, {"name": "canary-site"})
     assert site.status_code == 201, site.text
+    image = api.send("POST", "/v1/os-images", headers, {"name": "canary-image", "url": "https://canary.example.test/i"})
+    assert image.status_code == 201, image.text
     types = api.send("GET", "/v1/node-types?provider=canary-lab", headers).json()["items"]
     environment = NodeEnvironment(
         "nev_01ARZ3NDEKTSV4RRFFQ69G5FAV", "clu_canary", provider_answer.json()["id"], "canary-lab", "t", "t"
@@ -96,4 +98,6 @@ def nodes_of_acme(api, headers):
         "profile name": "canary-profile",
         "site": site.json()["id"],
         "site name": "canary-site",
+        "image": image.json()["id"],
+        "image name": "canary-image",
     }

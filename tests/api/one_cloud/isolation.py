@@ -7,7 +7,7 @@ PROFILE = {"version": "1.0.0", "packs": [{"layer": "k8s", "name": "kubernetes", 
 KINDS = (
     *("cluster", "name", "client", "operation", "account", "event", "audit"),
     *("provider", "provider name", "type", "type name", "claim", "claim name", "environment"),
-    *("profile", "profile name", "site", "site name"),
+    *("profile", "profile name", "site", "site name", "image", "image name"),
 )
 FILTERS = ("subject", "after", "tag", "status", "region", "cluster", "provider", "phase", "kind", "label")
 

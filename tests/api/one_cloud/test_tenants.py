@@ -220,6 +220,18 @@ def test_a_site_with_a_foreign_name_is_an_own_one(api, acme):
     assert api.send("GET", f"/v1/sites/{acme['site name']}", acme_headers).json()["id"] == acme["site"]
 
 
+def test_an_image_with_a_foreign_name_is_an_own_one(api, acme):
+    headers = {"Authorization": f"Bearer {api.token('globex', *ROLES)}"}
+    body = {"name": acme["image name"], "url": "https://images.example.test/i"}
+    answer = api.send("POST", "/v1/os-images", headers, body)
+    assert answer.status_code == 201, answer.text
+    no_trace(answer, acme, acme["image name"])
+    assert answer.json()["id"] != acme["image"]
+    assert api.send("DELETE", f"/v1/os-images/{acme['image name']}", headers).status_code == 202
+    acme_headers = {"Authorization": f"Bearer {acme['token']}"}
+    assert api.send("GET", f"/v1/os-images/{acme['image name']}", acme_headers).json()["id"] == acme["image"]
+
+
 def test_a_claim_for_a_foreign_cluster_is_refused(api, acme):
     headers = {"Authorization": f"Bearer {api.token('initech', *ROLES)}"}
     for body, pointers in (

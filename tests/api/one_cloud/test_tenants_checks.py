@@ -20,6 +20,7 @@ ELSEWHERE = {
     "GET /v1/openapi.json": "says nothing of anybody",
     "POST /v1/cloud-accounts": "test_an_idempotency_key_of_another_tenant_does_not_give_its_answer",
     "POST /v1/cluster-profiles": "test_a_profile_with_a_foreign_name_is_an_own_one",
+    "POST /v1/os-images": "test_an_image_with_a_foreign_name_is_an_own_one",
     "POST /v1/sites": "test_a_site_with_a_foreign_name_is_an_own_one",
     "POST /v1/clusters": "test_a_foreign_account_cannot_be_used",
     "POST /v1/apply": "test_manifests_with_a_foreign_name_create_an_own_resource",

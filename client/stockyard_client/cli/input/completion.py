@@ -110,6 +110,15 @@ def site_names(ctx: typer.Context, incomplete: str) -> Proposals:
     return _proposed(ctx, incomplete, sites)
 
 
+def os_image_names(ctx: typer.Context, incomplete: str) -> Proposals:
+    """Names of images of operating systems."""
+
+    def images(client: Client, _: typer.Context) -> Iterable[tuple[str, str]]:
+        return ((image.name, image.description) for image in _page(client.os_images.list(page_size=_MOST)))
+
+    return _proposed(ctx, incomplete, images)
+
+
 def snapshot_ids(ctx: typer.Context, incomplete: str) -> Proposals:
     """Ids of the snapshots of the cluster that was given before."""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stockyard_client.client import Client
     from stockyard_client.models import Plan
 
-ORDER = ("claim", "pool", "cluster", "profile", "provider")
+ORDER = ("claim", "pool", "cluster", "profile", "provider", "os-image")
 """What is used by others goes after them."""
 NAMESPACED, DEFAULT_NAMESPACE = "EKSCluster", "default"
 """The kind of clusters that have a namespace, and that of a manifest that names none."""
@@ -38,6 +38,7 @@ _NOUNS = {
     "SpectroAwsCluster": "cluster",
     "ClusterProfile": "profile",
     "NodeProvider": "provider",
+    "OSImage": "os-image",
 }
 
 
@@ -102,7 +103,7 @@ def delete(
             except StockyardClientError as error:
                 codes.append(_failed(context, thing, error, wait=wait))
                 continue
-            is_done = wait or thing.noun in {"profile", "provider"}
+            is_done = wait or thing.noun in {"profile", "provider", "os-image"}
             echo(thing.name if output is Form.NAME else f"{thing.title} {'deleted' if is_done else 'is going'}")
     if codes:
         raise typer.Exit(codes[0])
@@ -140,6 +141,7 @@ def plan_of(client: Client, thing: Doomed) -> Plan:
         "cluster": client.clusters.plan_delete,
         "profile": client.profiles.plan_delete,
         "provider": client.node_providers.plan_delete,
+        "os-image": client.os_images.plan_delete,
     }
     return calls[thing.noun](thing.name)
 
@@ -220,6 +222,7 @@ def _delete(context: contexts.Context, client: Client, thing: Doomed, *, wait: b
         "cluster": client.clusters.delete,
         "profile": client.profiles.delete,
         "provider": client.node_providers.delete,
+        "os-image": client.os_images.delete,
     }
     operation = calls[thing.noun](thing.name)
     if wait:

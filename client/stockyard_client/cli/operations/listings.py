@@ -15,6 +15,7 @@ from stockyard_client.cli.output.watching import Listing, by_prefix
 from stockyard_client.client import Client
 from stockyard_client.models import CloudAccount, Cluster, Operation
 from stockyard_client.node_models import NodeClaim, NodeProvider, NodeType, PriceOf
+from stockyard_client.os_image_models import OSImage
 from stockyard_client.pool_models import Pool
 from stockyard_client.profile_models import ClusterProfile
 from stockyard_client.resources.tenant import NodeEnvironment, Quota
@@ -169,6 +170,11 @@ def environments(client: Client, sheet: Sheet[NodeEnvironment], filters: Filters
 def sites(client: Client, sheet: Sheet[Site]) -> Listing[Site]:
     """Sites."""
     return Listing(sheet, lambda: client.sites.list(page_size=200), None, by_prefix(), again=OFTEN)
+
+
+def os_images(client: Client, sheet: Sheet[OSImage]) -> Listing[OSImage]:
+    """Images, by their ids, which no event tells of."""
+    return Listing(sheet, lambda: client.os_images.list(page_size=200), None, by_prefix(), again=OFTEN)
 
 
 def profiles(client: Client, sheet: Sheet[ClusterProfile]) -> Listing[ClusterProfile]:

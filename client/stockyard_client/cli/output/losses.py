@@ -66,6 +66,12 @@ def of_site(client: Client, site: str) -> Iterator[str]:
     yield f"Site {record.name} is removed and its connector's client ends; what stands there stays as it is."
 
 
+def of_os_image(client: Client, image: str) -> Iterator[str]:
+    """The image's name. What it names stays where it is."""
+    record = client.os_images.get(image)
+    yield f"OS image {record.name} is removed; {record.url} stays as it is."
+
+
 def of_profile(client: Client, profile: str) -> Iterator[str]:
     """The profile, and how many versions go."""
     record = client.profiles.get(profile)

@@ -151,6 +151,7 @@ class Settings(Choices):
         "nodeclaims": 5000,
         "nodes_per_eks_group": 1000,
         "nodes_per_group": 100,
+        "os_images": 100,
         "sites": 20,
     }
     """Limits of a tenant that has none of its own."""

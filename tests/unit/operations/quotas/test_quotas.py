@@ -27,6 +27,7 @@ def test_quotas_with_default_are_always_listed(world: World) -> None:
         "nodeclaims": (5000, 0),
         "nodes_per_eks_group": (1000, 0),
         "nodes_per_group": (100, 0),
+        "os_images": (100, 0),
         "sites": (20, 0),
     }
 

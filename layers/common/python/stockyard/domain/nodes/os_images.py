@@ -6,23 +6,48 @@ from dataclasses import dataclass
 
 from stockyard.domain.nodes.records import VersionedRecord
 
+OS_IMAGE_KIND = "OSImage"
+"""The kind of its manifests."""
 PROPERTY = "vcluster.com/os-image"
 """The property of a provider, node type or claim that names one."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OSImageContent:
+    """Content of an image's record that callers say."""
+
+    url: str
+    """Address from which whoever writes the disk reads it: ``https``, ``http``, ``oci`` or ``docker``."""
+    checksum: str | None = None
+    """Digest of the image, or the URL of a file with it; None where its kind has none."""
+    checksum_type: str | None = None
+    """``md5``, ``sha256``, ``sha512`` or ``auto``; None where the digest tells."""
+    format: str | None = None
+    """``raw``, ``qcow2``, ``vdi``, ``vmdk`` or ``live-iso``; None where whoever writes it finds out."""
+    description: str = ""
+
+
+CONTENT = ("url", "checksum", "checksum_type", "format", "description")
+"""Names of the fields of :class:`OSImageContent`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OSImageDocument(OSImageContent):
+    """A manifest of an image, whose form was checked."""
+
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class OSImage(VersionedRecord):
-    """An image that machines of one's own are written from: virtual machines and hosts of bare metal."""
+    """An image that machines of one's own are written from: virtual machines and hosts of bare metal. Its content is
+    that of :class:`OSImageContent`."""
 
     name: str
     url: str
-    """Where whoever writes the disk reads it: ``https``, ``http``, ``oci`` or ``docker``."""
     checksum: str | None
-    """Digest of the image, or the URL of a file with it; None where its kind has none."""
     checksum_type: str | None
-    """``md5``, ``sha256``, ``sha512`` or ``auto``; None where the digest tells."""
     format: str | None
-    """``raw``, ``qcow2``, ``vdi``, ``vmdk`` or ``live-iso``; None where whoever writes it finds out."""
     created_at: str
     updated_at: str
     description: str = ""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from stockyard.domain.nodes.declared_types import RESOURCES_UNKNOWN, DeclaredType, block_of, declared, type_id
 from stockyard.domain.nodes.manifests import Warnings, provider_warnings
 from stockyard.domain.nodes.node_types import ANY, NodeType, Offering, is_setting
+from stockyard.domain.nodes.os_images import CONTENT, OSImage
 from stockyard.domain.nodes.prices import least_price
 from stockyard.domain.nodes.records import NodeClaim, NodeClaimSpec, NodeEnvironment, NodeProvider, Placement
 from stockyard.domain.platform import is_foreign, is_shared
@@ -53,6 +54,11 @@ _ENVIRONMENT = ("id", "cluster_id", "provider_id", "properties", *STATE, "output
 def remarks(warnings: Warnings) -> list[dict[str, Any]]:
     """Warnings as a plan shows them."""
     return [remark(pointer(*place), detail) for place, detail in warnings]
+
+
+def os_image_view(image: OSImage) -> dict[str, Any]:
+    """``image`` as an ``OSImageView`` document."""
+    return attributes(image, ("id", "name", *CONTENT, *CHANGES, "created_by"))
 
 
 def node_provider_view(provider: NodeProvider, tenant: str) -> dict[str, Any]:

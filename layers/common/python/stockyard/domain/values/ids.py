@@ -9,12 +9,12 @@ from datetime import datetime
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _SKEW = 60_000
 """Milliseconds that two clocks may differ."""
-_ID = re.compile(r"^(clu|op|ncl|ntp|npr|spr|cpr|nev|lgr|evt|aud|out|cmd|sit|run)_[0-9A-HJKMNP-TV-Z]{26}$")
+_ID = re.compile(r"^(clu|op|ncl|ntp|npr|spr|cpr|nev|lgr|evt|aud|out|cmd|sit|run|osi)_[0-9A-HJKMNP-TV-Z]{26}$")
 
 CLUSTER, OPERATION, EVENT, AUDIT, OUTBOX = "clu", "op", "evt", "aud", "out"
 NODE_CLAIM, NODE_TYPE, NODE_PROVIDER, NODE_ENVIRONMENT, COMMAND = "ncl", "ntp", "npr", "nev", "cmd"
 LAUNCH_GROUP, SHARED_PROVIDER, CLUSTER_PROFILE = "lgr", "spr", "cpr"
-SITE, RUN = "sit", "run"
+SITE, RUN, OS_IMAGE = "sit", "run", "osi"
 POOL_REQUEST = "plr"
 """Of the request that made a pool; nobody sees it."""
 

@@ -64,6 +64,7 @@ TAGS: Mapping[str, str] = {
     "node-providers": "Where nodes can come from.",
     "node-types": "Kinds of nodes on offer, with their prices.",
     "operations": "Long changes of a resource: phases, progress, error.",
+    "os-images": "Images that machines of one's own are written from.",
     "placements": "Which nodes pods would need, and at what price.",
     "pools": "Parts of a cluster whose nodes are alike.",
     "prices": "The price list of a region.",
@@ -81,6 +82,7 @@ PATH_PARAMETERS: Mapping[str, tuple[str, str]] = {
     "/v1/node-providers/{id}": ("NodeProviderId", "The id or name of the node provider."),
     "/v1/node-types/{id}": ("NodeTypeId", "The id of the node type, or its canonical name, `provider.type`."),
     "/v1/operations/{id}": ("OperationId", "The id of the operation."),
+    "/v1/os-images/{id}": ("OSImageId", "The id or name of the OS image."),
     "/v1/quotas/{name}": ("QuotaName", "The name of the quota."),
     "/v1/sites/{id}": ("SiteId", "The id or name of the site."),
 }

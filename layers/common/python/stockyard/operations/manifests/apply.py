@@ -1,5 +1,5 @@
-"""Apply manifests: make what is not there and change what differs, first providers and profiles, then clusters, pools,
-claims."""
+"""Apply manifests: make what is not there and change what differs, first images, providers and profiles, then clusters,
+pools, claims."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 from stockyard.operations.fleet.explain import plan_claim
 from stockyard.operations.manifests.clusters import DesiredCluster, apply_cluster, plan_cluster
 from stockyard.operations.manifests.desired import Desired, DesiredClaim, DesiredProvider, LeftOut
+from stockyard.operations.manifests.os_images import DesiredOSImage, apply_os_image, plan_os_image
 from stockyard.operations.manifests.pools import DesiredPools, apply_pools, plan_pools, warnings_of_pools
 from stockyard.operations.manifests.profiles import DesiredProfile, apply_profile, plan_profile
 from stockyard.operations.node_claims.change import change_claim
@@ -43,6 +44,8 @@ def apply_manifests(
         try:
             if isinstance(manifest, DesiredCluster):
                 results[manifest.place] = [apply_cluster(services, manifest, actor, request_id, organization_id)]
+            elif isinstance(manifest, DesiredOSImage):
+                results[manifest.place] = [apply_os_image(services, manifest, actor, request_id)]
             elif isinstance(manifest, DesiredProfile):
                 results[manifest.place] = [apply_profile(services, manifest, actor, request_id)]
             else:
@@ -52,7 +55,7 @@ def apply_manifests(
     return [{**result, "index": place[0]} for place in sorted(results) for result in results[place]]
 
 
-_ORDER = (DesiredProvider, DesiredProfile, DesiredCluster, DesiredPools, DesiredClaim)
+_ORDER = (DesiredOSImage, DesiredProvider, DesiredProfile, DesiredCluster, DesiredPools, DesiredClaim)
 
 
 def document_warnings(desired: Sequence[Desired]) -> list[dict[str, str]]:
@@ -72,7 +75,7 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
     items: list[dict[str, Any]] = []
     planned = _new_providers(desired)
     for manifest in desired:
-        if isinstance(manifest, DesiredPools | DesiredCluster | DesiredProfile):
+        if isinstance(manifest, DesiredPools | DesiredCluster | DesiredProfile | DesiredOSImage):
             plan_part = _plan_part(services, manifest, planned)
             items += plan_part.pop("items", [])
             verdicts += plan_part.pop("verdicts", [])
@@ -155,10 +158,14 @@ def manifest_changes(manifest: DesiredProvider | DesiredClaim) -> list[dict[str,
 
 
 def _plan_part(
-    services: Services, manifest: DesiredPools | DesiredCluster | DesiredProfile, planned: Collection[str]
+    services: Services,
+    manifest: DesiredPools | DesiredCluster | DesiredProfile | DesiredOSImage,
+    planned: Collection[str],
 ) -> dict[str, list[Any]]:
     if isinstance(manifest, DesiredCluster):
         return plan_cluster(manifest)
+    if isinstance(manifest, DesiredOSImage):
+        return plan_os_image(manifest)
     return plan_profile(manifest) if isinstance(manifest, DesiredProfile) else plan_pools(services, manifest, planned)
 
 

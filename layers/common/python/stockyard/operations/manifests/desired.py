@@ -11,6 +11,7 @@ from stockyard.domain.clusters.own_labels import unknown_labels
 from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.nodes.declared_types import declared
 from stockyard.domain.nodes.manifests import Place, ProviderDocument, Warnings, asked_requirements, provider_warnings
+from stockyard.domain.nodes.os_images import OSImageDocument
 from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.platform import PLATFORM, provider_name
 from stockyard.domain.pools.manifests import PoolsDocument
@@ -23,6 +24,7 @@ from stockyard.lifecycle.nodes.node_claim import FAILED
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.manifests.clusters import DesiredCluster, desired_cluster
 from stockyard.operations.manifests.document_faults import told_by_document
+from stockyard.operations.manifests.os_images import DesiredOSImage, desired_os_image
 from stockyard.operations.manifests.pools import (
     DesiredPools,
     desired_pools,
@@ -34,6 +36,7 @@ from stockyard.operations.manifests.pools import (
 from stockyard.operations.manifests.profiles import DesiredProfile, desired_profile, with_drafts
 from stockyard.operations.manifests.prune import settled
 from stockyard.operations.node_claims.create import draft_of
+from stockyard.operations.node_providers.os_images import QUOTA as OS_IMAGES
 from stockyard.operations.node_providers.providers import QUOTA, changed_provider, check_provider, draft
 from stockyard.operations.quotas.limits import CLUSTERS, check_room
 from stockyard.operations.quotas.node_claims import check_claims_room
@@ -115,7 +118,7 @@ class LeftOut:
     warnings: Warnings
 
 
-Desired = DesiredProvider | DesiredProfile | DesiredCluster | DesiredPools | DesiredClaim | LeftOut
+Desired = DesiredProvider | DesiredOSImage | DesiredProfile | DesiredCluster | DesiredPools | DesiredClaim | LeftOut
 
 
 def read_desired(
@@ -167,14 +170,19 @@ def _present(manifest: Desired) -> Iterator[tuple[Place, str, str]]:
     if isinstance(manifest, DesiredPools):
         yield from ((pool.at, "pool", pool.pool.name) for pool in manifest.pools if pool.current is not None)
     elif not isinstance(manifest, LeftOut) and manifest.current is not None:
-        noun = {DesiredProvider: "node provider", DesiredProfile: "cluster profile", DesiredCluster: "cluster"}
+        noun = {
+            DesiredOSImage: "OS image",
+            DesiredProvider: "node provider",
+            DesiredProfile: "cluster profile",
+            DesiredCluster: "cluster",
+        }
         yield manifest.place, noun.get(type(manifest), "node claim"), manifest.current.name
 
 
 def _compared(services: Services, read: Sequence[tuple[Place, Document]], actor: str, *, admin: bool) -> list[Desired]:
     """Resources that the documents ask for, checked together."""
-    if not admin and any(isinstance(document, ProviderDocument) for _, document in read):
-        raise Forbidden("NodeProviders need the role stockyard-admin or stockyard-platform.")
+    if not admin and any(isinstance(document, ProviderDocument | OSImageDocument) for _, document in read):
+        raise Forbidden("NodeProviders and OSImages need the role stockyard-admin or stockyard-platform.")
     if services.tenant == PLATFORM and not all(isinstance(document, ProviderDocument) for _, document in read):
         text = "Clusters, profiles, claims and pools belong to tenants"
         raise Forbidden(f"{text}: name one by the header X-Stockyard-Tenant.")
@@ -211,13 +219,15 @@ def _compared(services: Services, read: Sequence[tuple[Place, Document]], actor:
 def _desired(
     services: Services,
     place: Place,
-    document: ProviderDocument | ClusterDocument | PoolsDocument | NewClaim,
+    document: ProviderDocument | OSImageDocument | ClusterDocument | PoolsDocument | NewClaim,
     rights: str,
 ) -> Desired:
     if isinstance(document, PoolsDocument):
         return desired_pools(services, place, document)
     if isinstance(document, ClusterDocument):
         return desired_cluster(services, place, document, rights)
+    if isinstance(document, OSImageDocument):
+        return desired_os_image(services, place, document)
     if isinstance(document, ProviderDocument):
         provider = draft(services, document)
         name = services.store.get(Name, provider_name(services.tenant, document.name))
@@ -329,7 +339,7 @@ _UNCHANGEABLE = "cannot be changed after creation"
 
 def _check_quotas(services: Services, desired: Sequence[Desired], actor: str) -> None:
     """Whether all that is new fits at once, so that not only the first ones are made."""
-    for kind, quota in ((DesiredProvider, QUOTA), (DesiredCluster, CLUSTERS)):
+    for kind, quota in ((DesiredProvider, QUOTA), (DesiredOSImage, OS_IMAGES), (DesiredCluster, CLUSTERS)):
         check_room(services, quota, sum(1 for each in desired if isinstance(each, kind) and each.current is None))
     claims = (m.document.provider_ref for m in desired if isinstance(m, DesiredClaim) and m.current is None)
     check_claims_room(services, claims, actor)

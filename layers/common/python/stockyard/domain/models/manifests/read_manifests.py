@@ -15,11 +15,13 @@ from stockyard.domain.models.manifests.own_clusters import read_own_cluster
 from stockyard.domain.models.manifests.profile_manifests import read_profile
 from stockyard.domain.models.nodes.block_fields import block_document
 from stockyard.domain.models.nodes.node_claims import claim_fields
+from stockyard.domain.models.nodes.os_images import read_os_image
 from stockyard.domain.models.pools.node_pools import read_node_pool
 from stockyard.domain.models.pools.own_pools import read_own_pool
 from stockyard.domain.models.pools.read_vcluster import KNOWN_PROPERTIES, is_vcluster, read_vcluster
 from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.nodes.manifests import CLUSTER, KARPENTER, OWN, PROVIDER, VCLUSTER, Place, ProviderDocument
+from stockyard.domain.nodes.os_images import OS_IMAGE_KIND, OSImageDocument
 from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.pools.manifests import PoolsDocument
 from stockyard.domain.pools.records import DYNAMIC, STATIC
@@ -28,7 +30,7 @@ from stockyard.domain.values.pointers import pointer
 from stockyard.domain.values.spelling import closest
 from stockyard.errors import FieldProblem, InvalidInput
 
-Document = ProviderDocument | ProfileDocument | ClusterDocument | PoolsDocument | NewClaim
+Document = ProviderDocument | OSImageDocument | ProfileDocument | ClusterDocument | PoolsDocument | NewClaim
 
 
 def read_manifests(
@@ -67,9 +69,11 @@ def _repeated(documents: Sequence[Document], places: Sequence[Place]) -> list[Fi
     ]
 
 
-def _noun(document: ProviderDocument | ProfileDocument | ClusterDocument | NewClaim) -> str:
+def _noun(document: ProviderDocument | OSImageDocument | ProfileDocument | ClusterDocument | NewClaim) -> str:
     if isinstance(document, ProfileDocument):
         return PROFILE_KIND
+    if isinstance(document, OSImageDocument):
+        return OS_IMAGE_KIND
     if isinstance(document, ClusterDocument):
         return "cluster"
     return "NodeProvider" if isinstance(document, ProviderDocument) else "NodeClaim"
@@ -247,6 +251,7 @@ _READERS: Mapping[tuple[str, str], Callable[[Any, Place], Document]] = {
     (OWN, "NodeClaim"): _own_claim,
     (KARPENTER, "NodePool"): lambda document, place: read_node_pool(document, at=place),
     (OWN, PROFILE_KIND): read_profile,
+    (OWN, OS_IMAGE_KIND): read_os_image,
     (OWN, CLUSTER_KIND): read_own_cluster,
     (OWN, "Pool"): lambda document, place: read_own_pool(document, at=place),
 }
