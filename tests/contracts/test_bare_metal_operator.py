@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
 from stockyard.errors import VendorRefused
 from stockyard.providers.clouds.kubernetes import bare_metal
 from stockyard.providers.clouds.kubernetes.marks import marks
-from stockyard.providers.kubernetes.client import KubernetesApi
 from stockyard.providers.kubernetes.errors import ObjectChanged
 from tests.harness.bare_metal.yard import BareMetalYard
 from tests.harness.worlds.kubernetes_host import NAMESPACE, TENANT
@@ -26,29 +25,9 @@ MARKS = marks("inst", TENANT, CLAIM, 1)
 Host = Mapping[str, Any]
 
 
-class Yard(Protocol):
-    """Hosts with their operator, on any API server."""
-
-    @property
-    def api_client(self) -> KubernetesApi:
-        """The product's client."""
-        ...
-
-    def settle(self, seconds: float = 30) -> None:
-        """Let time pass."""
-
-    def change(self, name: str, **spec: Any) -> None:
-        """Change fields as a person."""
-
-    def register(self, name: str, labels: Mapping[str, str], **spec: Any) -> None:
-        """Register a host."""
-
-
 @pytest.fixture
 def yard() -> Any:
-    yard = BareMetalYard({"m1": {"kind": "metal"}, "m2": {"kind": "metal"}, "m3": {"kind": "metal"}})
-    yard.api_client = yard.access().client(TENANT, yard.account)  # type: ignore[attr-defined]
-    return yard
+    return BareMetalYard({name: {"kind": "metal"} for name in ("m1", "m2", "m3")})
 
 
 def host(yard: Any, name: str = "m1") -> Host:

@@ -7,13 +7,14 @@ from typing import Any
 
 import httpx
 
-from local.bare_metal import BareMetalOperator, InProcess, bare_metal_host, credentials
+from local.bare_metal import BareMetalOperator, Caller, InProcess, bare_metal_host, credentials
 from local.kubernetes.definitions import METAL3 as DEFINED
 from local.kubernetes.definitions import definitions
 from stockyard.providers.clouds.kubernetes import bare_metal
 from stockyard.providers.clouds.kubernetes.features import METAL3
+from stockyard.providers.kubernetes.client import KubernetesApi
 from stockyard.providers.nodes.metal3.launch import Metal3Config
-from tests.harness.worlds.kubernetes_host import NAMESPACE, NUMBER, KubernetesHost
+from tests.harness.worlds.kubernetes_host import NAMESPACE, NUMBER, TENANT, KubernetesHost
 from tests.harness.worlds.memory import FixedClock
 
 CONFIG = Metal3Config("https://api.example.test")
@@ -22,38 +23,41 @@ IMAGE = {
     "metal3.vcluster.com/image-checksum": "a" * 64,
 }
 NETWORK_DATA = {"name": "of-the-owner"}
+SIZE = {"cpus": 64, "memory": 262_144}
+"""Room of each host: CPUs, and MiB of memory."""
+_HOSTS = f"/apis/metal3.io/v1alpha1/namespaces/{NAMESPACE}/baremetalhosts"
 _STEP = 0.25
 """Seconds between two looks of the operator while nobody asks the API."""
 OWNERS = {"owner.example/rack": "r7 ", "metal3.vcluster.com/gateway": "192.0.2.254"}
 """Annotations of a host that its owner has set."""
 
 
-class BareMetalYard(KubernetesHost):
-    """The host with these machines, by their names, each with the labels of its kind. Time passes for their operator
-    whenever somebody asks the API."""
+class Lent:
+    """Hosts of bare metal on an API server, as their owner lends them; ``machines`` are the labels of each by its name.
 
-    features = (METAL3,)
+    ``caller`` is the owner, ``operator`` plays the operator of Metal3.
+    """
 
-    def __init__(self, machines: Mapping[str, Mapping[str, str]], clock: FixedClock | None = None) -> None:
-        super().__init__(clock=clock)
-        self.machines = dict(machines)
-        self.api.install([dict(each) for each in definitions(DEFINED)])
-        self.api.install([secret_of("of-the-owner")])
-        for name, labels in self.machines.items():
-            self.register(name, labels)
-        self.operator = self._operator()
-        self._seen: tuple[Any, ...] = ()
-        self.settle(1)
+    machines: dict[str, Mapping[str, str]]
+    caller: Caller
+    operator: BareMetalOperator
+    clock: FixedClock
 
-    def _operator(self) -> BareMetalOperator:
-        return BareMetalOperator(
-            InProcess(self.api), self.clock.now, hardware=lambda _: {"cpus": 64, "memory": 262_144}
-        )
+    def operate(self) -> None:
+        """Let the operator do what is due."""
+        self.operator.work()
 
     def register(self, name: str, labels: Mapping[str, str], **spec: Any) -> None:
         """Register a machine, as its owner does."""
         spec = {"networkData": NETWORK_DATA, **spec}
-        self.api.install([credentials(name, NAMESPACE), bare_metal_host(name, NAMESPACE, labels, OWNERS, **spec)])
+        for each in (credentials(name, NAMESPACE), bare_metal_host(name, NAMESPACE, labels, OWNERS, **spec)):
+            self.put(each)
+
+    def put(self, document: Mapping[str, Any]) -> None:
+        """Apply an object, as the owner does."""
+        resource = {"Secret": f"/api/v1/namespaces/{NAMESPACE}/secrets", "BareMetalHost": _HOSTS}[document["kind"]]
+        path = f"{resource}/{document['metadata']['name']}?fieldManager=owner"
+        self.caller.call("PATCH", path, document, "application/apply-patch+yaml")
 
     def settle(self, seconds: float = 30) -> None:
         """Let so much time pass, with the operator at work."""
@@ -62,22 +66,9 @@ class BareMetalYard(KubernetesHost):
             self.clock.advance(_STEP)
             self.operate()
 
-    def answer(self, request: httpx.Request) -> httpx.Response:
-        """See ``KubernetesHost.answer``."""
-        self.operate()
-        return super().answer(request)
-
-    def operate(self) -> None:
-        """Let the operator do what is due."""
-        look = (self.api.store.revision, self.clock.now())
-        if look != self._seen:
-            self.operator.work()
-            self._look = (self.api.store.revision, self.clock.now())
-
     def hosts(self) -> Mapping[str, Any]:
         """All hosts by their names."""
-        objects = self.api.store.objects
-        return {key.name: each for key, each in sorted(objects.items()) if key.resource == "baremetalhosts"}
+        return {each["metadata"]["name"]: each for each in self.caller.call("GET", _HOSTS)["items"]}
 
     def hosts_of_claims(self) -> list[str]:
         """Names of the hosts that claims of ours hold."""
@@ -92,8 +83,7 @@ class BareMetalYard(KubernetesHost):
 
     def change(self, name: str, **spec: Any) -> None:
         """Change fields of a host, as a person does; None takes one away."""
-        path = f"/apis/metal3.io/v1alpha1/namespaces/{NAMESPACE}/baremetalhosts/{name}"
-        InProcess(self.api).call("PATCH", path, {"spec": spec}, "application/merge-patch+json")
+        self.caller.call("PATCH", f"{_HOSTS}/{name}", {"spec": spec}, "application/merge-patch+json")
 
     def as_lent(self) -> list[str]:
         """Faults of hosts that are not as their owner has lent them."""
@@ -112,10 +102,49 @@ class BareMetalYard(KubernetesHost):
         return faults
 
 
+class BareMetalYard(Lent, KubernetesHost):
+    """Such hosts on a simulated API server. Time passes for their operator whenever somebody asks the API."""
+
+    features = (METAL3,)
+
+    def __init__(self, machines: Mapping[str, Mapping[str, str]], clock: FixedClock | None = None) -> None:
+        KubernetesHost.__init__(self, clock=clock)
+        self.machines, self.caller = dict(machines), InProcess(self.api)
+        self.api.install([dict(each) for each in definitions(DEFINED)])
+        self.put(secret_of("of-the-owner"))
+        for name, labels in self.machines.items():
+            self.register(name, labels)
+        self.operator = BareMetalOperator(self.caller, self.clock.now, hardware=lambda _: SIZE)
+        self._seen: tuple[Any, ...] = ()
+        self.settle(1)
+
+    @property
+    def api_client(self) -> KubernetesApi:
+        """The product's client of the account."""
+        return self.access().client(TENANT, self.account)
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        """See ``KubernetesHost.answer``."""
+        self.operate()
+        return super().answer(request)
+
+    def operate(self) -> None:
+        """See ``Lent.operate``; where nothing has changed since, nothing is due."""
+        look = (self.api.store.revision, self.clock.now())
+        if look != self._seen:
+            self.operator.work()
+            self._seen = (self.api.store.revision, self.clock.now())
+
+    def hosts(self) -> Mapping[str, Any]:
+        """See ``Lent.hosts``; without a request, which would be a cell of a matrix."""
+        objects = self.api.store.objects
+        return {key.name: each for key, each in sorted(objects.items()) if key.resource == "baremetalhosts"}
+
+
 class FullYard(set[str]):
     """Types whose hosts somebody else has."""
 
-    def __init__(self, yard: BareMetalYard) -> None:
+    def __init__(self, yard: Lent) -> None:
         super().__init__()
         self._yard = yard
 
