@@ -19,7 +19,6 @@ from stockyard.providers.addresses import Guard
 from stockyard.providers.clouds.kubernetes import host_template
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.cloud import KubernetesHosts
-from stockyard.providers.clouds.kubernetes.features import BASE
 from stockyard.providers.kubernetes.client import _trust
 from tests.harness.worlds.kubernetes_host import NAMESPACE, NUMBER, TENANT, KubernetesHost, kubernetes_account
 from tests.harness.worlds.memory import FixedClock, MemorySecrets
@@ -39,10 +38,12 @@ class RealHost(KubernetesHost):
         fields = check(plane.kubeconfig.read_text())
         self.authority = fields["certificate-authority-data"]
         self._wire = httpx.HTTPTransport(verify=_trust(self.authority), trust_env=False)
-        self.apply(list(host_template.documents([NAMESPACE], [BASE])))
+        self.apply(list(host_template.documents([NAMESPACE], self.features)))
         created = plane.kubectl("create", "token", host_template.NAME, "-n", NAMESPACE, "--duration", "1h")
         self.token = created.stdout.strip()
-        self.account = kubernetes_account(server=plane.url, certificate_authority=self.authority)
+        self.account = kubernetes_account(
+            server=plane.url, certificate_authority=self.authority, features=list(self.features)
+        )
         self.secrets = MemorySecrets()
         self.secrets.put(account_secret(TENANT, NUMBER, "token"), self.token)
         self.clear()
@@ -59,7 +60,7 @@ class RealHost(KubernetesHost):
         for kind in ("configmaps", "secrets"):
             for place in self.objects(kind):
                 self.plane.kubectl("delete", kind, place.partition("/")[2], "-n", NAMESPACE, "--ignore-not-found")
-        roles = [each for each in host_template.documents([NAMESPACE], [BASE]) if each["kind"] == "Role"]
+        roles = [each for each in host_template.documents([NAMESPACE], self.features) if each["kind"] == "Role"]
         self.apply(roles)
 
     def apply(self, documents: Sequence[Mapping[str, Any]]) -> None:
@@ -105,4 +106,5 @@ class RealHost(KubernetesHost):
         api = self.access().client(TENANT, self.account)
         wish = changed - before
         # The API server reads roles by a watch.
-        until(lambda: all(api.may(verb, "", resource, namespace) is (verb in wish) for verb in changed))
+        group = next((rule["apiGroups"][0] for rule in role["rules"] if resource in rule["resources"]), "")
+        until(lambda: all(api.may(verb, group, resource, namespace) is (verb in wish) for verb in changed))
