@@ -177,7 +177,7 @@ class LocalCloud:
         if self._site is not None:
             self._say(f"making the site {self._site}")
             trust = self._trust if self._kubernetes else None
-            site = LocalSite(self.call, self._site, self.home / "site", trust)
+            site = LocalSite(self.call, self._site, self.home / "site", trust, self.clusters)
             self._stack.callback(site.close)
             site.start()
         self._publish()

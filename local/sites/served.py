@@ -10,28 +10,42 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from local.bare_metal import InProcess, bare_metal_host, credentials
 from local.kubernetes.cluster import Kubelet
+from local.kubernetes.clusters import Clusters
+from local.kubernetes.definitions import METAL3, definitions
+from local.kubernetes.real.client import Client, Refused
 from local.kubernetes.real.managed import RealManagedCluster
 from local.kubernetes.simulated import SimulatedCluster
+from local.machines.bare_metal_hosts import BareMetalMachines
 
 NAMESPACE = "stockyard-site"
 VERSION = "v1.35.4"
 LOOK_SECONDS = 0.2
 ALLOWED = Path(__file__).resolve().parents[2] / "examples" / "site-allowed"
 """What the local cloud's site lets its connector carry out."""
+HOSTS = {"compute-1": "compute", "compute-2": "compute", "storage-1": "storage"}
+"""Hosts of bare metal of the site, each with its role."""
 
 
 class LocalSite:
     """``call`` speaks to the API as an administrator of the tenant; logs and files go below ``folder``. With an
-    ``environment`` of its programs the host is a real control plane."""
+    ``environment`` of its programs the host is a real control plane. Its machines become nodes of ``clusters``."""
 
     def __init__(
-        self, call: Callable[..., Any], name: str, folder: Path, environment: Mapping[str, str] | None = None
+        self,
+        call: Callable[..., Any],
+        name: str,
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        clusters: Clusters | None = None,
     ) -> None:
+        self._clusters, self._machines = clusters, list[BareMetalMachines]()
         self._call, self._name = call, name
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.log = folder / "connector.log"
@@ -55,9 +69,35 @@ class LocalSite:
         self.cluster.apply([json.loads(text) for text in manifest.split("\n---\n")])
         self.cluster.apply([self._secret(credentials), self._allow_list(), *_roles()])
         self._worker.start()
+        if self._clusters is not None:
+            self._lend_hosts(self._clusters)
+
+    def _lend_hosts(self, clusters: Clusters) -> None:
+        """Register the site's hosts of bare metal, and play their operator."""
+        self.cluster.apply([dict(each) for each in definitions(METAL3)])
+        caller = self._administrator()
+        for _ in range(100):
+            try:
+                caller.call("GET", "/apis/metal3.io/v1alpha1/baremetalhosts")
+                break
+            except Refused:
+                time.sleep(LOOK_SECONDS)  # a real API server serves a new definition a moment later
+        hosts = [bare_metal_host(name, "machines", {"role": role}) for name, role in HOSTS.items()]
+        self.cluster.apply([credentials(name, "machines") for name in HOSTS])
+        self.cluster.apply(hosts)
+        machines = BareMetalMachines(caller, self.log.with_name("machines.log"), self.log.parent / "hosts", clusters)
+        self._machines.append(machines)
+        machines.start()
+
+    def _administrator(self) -> Client | InProcess:
+        if isinstance(self.cluster, RealManagedCluster):
+            return Client.of_kubeconfig(self.cluster.plane.kubeconfig)
+        return InProcess(self.cluster.api)
 
     def close(self) -> None:
-        """End the connector and its cluster."""
+        """End the machines, the connector and its cluster."""
+        for machines in self._machines:
+            machines.close()
         self._over.set()
         if self._worker.is_alive():
             self._worker.join()
@@ -103,12 +143,15 @@ def _roles() -> Sequence[dict[str, Any]]:
     """The rights of the connector's account, as the host's owner gives them."""
     metadata = {"name": NAMESPACE, "namespace": "machines"}
     verbs = ["get", "list", "create", "patch", "delete"]
-    rule = {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": verbs}
+    rules = [
+        {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": verbs},
+        {"apiGroups": ["metal3.io"], "resources": ["baremetalhosts"], "verbs": ["get", "list", "patch"]},
+    ]
     group = "rbac.authorization.k8s.io"
     subject = {"kind": "ServiceAccount", "name": NAMESPACE, "namespace": NAMESPACE}
     reference = {"apiGroup": group, "kind": "Role", "name": NAMESPACE}
     return [
-        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]},
+        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
         {
             "apiVersion": f"{group}/v1",
             "kind": "RoleBinding",

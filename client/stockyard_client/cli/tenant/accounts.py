@@ -42,7 +42,11 @@ Account = Annotated[str, typer.Argument(help="The account's number or name.", au
 
 
 def _host(
-    kubeconfig: Path | None, context_name: str | None, namespaces: list[str] | None, via: str | None
+    kubeconfig: Path | None,
+    context_name: str | None,
+    namespaces: list[str] | None,
+    via: str | None,
+    features: list[str] | None,
 ) -> dict[str, Any]:
     """Attributes of a Kubernetes host from the options for it; empty without any."""
     from stockyard_client.cli.tenant.kubeconfigs import host_attributes
@@ -50,7 +54,8 @@ def _host(
     if context_name is not None and kubeconfig is None:
         raise BadInput("--context names a part of a file: give --kubeconfig")
     attributes = host_attributes(kubeconfig, context_name) if kubeconfig is not None else {}
-    return {**attributes, **({"namespaces": namespaces} if namespaces else {}), **({"via": via} if via else {})}
+    named = {"namespaces": namespaces, "via": via, "features": features}
+    return {**attributes, **{name: value for name, value in named.items() if value}}
 
 
 def _attributes(provider: str, named: dict[str, str | None]) -> dict[str, str | None]:
@@ -92,6 +97,9 @@ def create(
         list[str] | None, typer.Option(help="Kubernetes: where machines may be made; may be repeated.")
     ] = None,
     via: Annotated[str | None, typer.Option(help="Kubernetes: the site that reaches it, not a kubeconfig.")] = None,
+    feature: Annotated[
+        list[str] | None, typer.Option(help="Kubernetes: kinds of machines that it is for; may be repeated.")
+    ] = None,
     tag: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
     dry_run: DryRun = False,
     output: Output = Form.TABLE,
@@ -110,7 +118,7 @@ def create(
     named = {"role_arn": role_arn, "region": region, "data_center_id": data_center_id, "user_arn": user_arn}
     named |= {"access_key_id": access_key_id, "project_id": project_id, "volume_key_arn": volume_key_arn}
     named |= {"vault_address": vault_address, "vault_role_id": vault_role_id}
-    host = _host(kubeconfig, context_name, namespace, via)
+    host = _host(kubeconfig, context_name, namespace, via, feature)
     if host:
         body.setdefault("provider", "kubernetes")
     context.origins.append(_origin(options, named, tag))
