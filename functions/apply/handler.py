@@ -59,7 +59,8 @@ def apply_manifests(request: Request, services: Services) -> Answer:
     # As if each document had come alone; changes are audited where they are written.
     for result in results:
         if result["action"] in ("created", "deleted"):
-            action = "CreateCluster" if result["kind"] in cluster_kinds else f"Create{result['kind']}"
+            kind = result["kind"].replace("OSImage", "OsImage")
+            action = "CreateCluster" if kind in cluster_kinds else f"Create{kind}"
             action = "DeletePool" if result["action"] == "deleted" else action
             record = services.audit_record(request.caller.actor, action, result["id"], request.request_id, "apply")
             wiring.audit(request.caller.tenant, record)

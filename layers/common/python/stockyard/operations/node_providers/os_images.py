@@ -72,7 +72,7 @@ def change_os_image(
     changed = changed_os_image(services, image, version, content)
     fields = sorted(field for field in CONTENT if getattr(image, field) != getattr(changed, field))
     text = f"Changed: {', '.join(fields) or 'nothing'}."
-    audit = services.audit_record(actor, "ChangeOSImage", image.id, request_id, text)
+    audit = services.audit_record(actor, "ChangeOsImage", image.id, request_id, text)
     try:
         services.store.commit(Replace(changed), Create(audit))
     except Conflict as conflict:
