@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from local.kubernetes import apply as kube_apply
 from local.kubernetes import certificates as kube_certificates
 from local.kubernetes import pods as kube_pods
-from local.kubernetes.controllers import scale, upkeep
+from local.kubernetes.controllers import quotas, scale, upkeep
 from local.kubernetes.people import MASTERS, Person, Webhook, impersonated, reviewed
 from local.kubernetes.people import review as review_self
 from local.kubernetes.requests import JSON_PATCH, NOWHERE, Request, key_of, parse
@@ -289,7 +289,9 @@ class KubeApi:
             document["metadata"] = {**meta, "name": f"{meta['generateName']}{store.suffix()}"}
         key = key_of(document, key.namespace, store.resources)
         custom.check_place(request.resource, store, key)
-        return store.create(key, custom.admitted(request.resource, key, None, document))
+        document = custom.admitted(store, request.resource, key, None, document)
+        quotas.check(store, key)
+        return store.create(key, document)
 
     def _token(self, key: Key, wish: Object) -> Object:
         """A token of a service account. It does not end here."""
@@ -312,7 +314,7 @@ class KubeApi:
         if kind in (MERGE, patches.STRATEGIC, JSON_PATCH):
             current = store.get(key)
             result = self._patched(current, kind, request)
-            return 200, store.replace(key, custom.admitted(request.resource, key, current, result, request.subresource))
+            return 200, custom.replaced(store, request.resource, key, current, result, request.subresource)
         if kind != APPLY:
             raise StatusError(415, f"the body of the request was in an unknown format: {request.content_type}")
         manager = request.query.get("fieldManager")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from local.kubernetes.controllers import quotas
 from local.kubernetes.resources import Resource
 from local.kubernetes.schema import custom
 from local.kubernetes.store import Key, KubeStore, Object, StatusError, copied
@@ -51,7 +52,7 @@ def put(store: KubeStore, resource: Resource, key: Key, document: Object, subres
             text = "Invalid value: 0: must be specified for an update"
             cause = ("FieldValueInvalid", text, "metadata.resourceVersion")
             raise StatusError(422, f"{key} is invalid: {cause[2]}: {text}", causes=(cause,), key=key)
-        return store.replace(key, custom.admitted(resource, key, old, document, subresource))
+        return custom.replaced(store, resource, key, old, document, subresource)
     if not resource.has_status:
         return store.replace(key, document)
     if subresource == "status":
@@ -112,8 +113,11 @@ def apply(
         _set_value(changed, path, value)
     owners = {name: paths - set(conflicts) for name, paths in owners.items()} | {manager: set(sent)}
     changed["metadata"]["managedFields"] = _managed(changed, owners)
-    changed = custom.admitted(resource, key, None if is_new else current, changed, part)
-    return store.create(key, changed) if is_new else store.replace(key, changed)
+    if not is_new:
+        return custom.replaced(store, resource, key, current, changed, part)
+    changed = custom.admitted(store, resource, key, None, changed, part)
+    quotas.check(store, key)
+    return store.create(key, changed)
 
 
 def _managed(document: Object, owners: Mapping[str, set[Path]]) -> list[Object]:

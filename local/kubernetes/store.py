@@ -133,6 +133,7 @@ class KubeStore:
         self._made = 0
         self._definitions: set[Key] = set()
         self._news = threading.Condition()
+        self.webhooks: dict[str, Callable[[Object], list[tuple[str, str]]]] = {}  # by kind: fields, and why not
         self.ended_owners: set[str] = set()
         """The uids of owners that are gone, and whose dependents are to go."""
 
@@ -141,7 +142,7 @@ class KubeStore:
         other = KubeStore(self.now)
         # Objects are replaced, never changed in place.
         other.objects, other.revision = dict(self.objects), self.revision
-        other._made, other._definitions = self._made, set(self._definitions)
+        other._made, other._definitions, other.webhooks = self._made, set(self._definitions), self.webhooks
         return other
 
     @property

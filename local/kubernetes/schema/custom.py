@@ -49,7 +49,9 @@ def check_place(resource: Resource | None, store: KubeStore, key: Key) -> None:
         raise StatusError(404, f'namespaces "{key.namespace}" not found', key=space)
 
 
-def admitted(resource: Resource | None, key: Key, before: Object | None, after: Object, part: str = "") -> Object:
+def admitted(
+    store: KubeStore, resource: Resource | None, key: Key, before: Object | None, after: Object, part: str = ""
+) -> Object:
     """The object as it is stored: of one part of it, without fields that the schema does not have, with defaults.
 
     ``part``: the status, which is written by itself, or empty for all but it. Raises ``StatusError`` 422 with a cause
@@ -64,7 +66,21 @@ def admitted(resource: Resource | None, key: Key, before: Object | None, after: 
     causes = faults(document, schema)
     if causes:
         raise _invalid(resource, key, causes)
+    webhook = store.webhooks.get(resource.kind) if not part else None
+    if webhook is not None and (refusals := webhook(document)):
+        raise _denied(resource, key, refusals)
     return document
+
+
+def replaced(
+    store: KubeStore, resource: Resource | None, key: Key, before: Object, after: Object, part: str = ""
+) -> Object:
+    """The object after a change. One that is being deleted goes with the last of its finalizers."""
+    changed = store.replace(key, admitted(store, resource, key, before, after, part))
+    meta = changed["metadata"]
+    if is_judged(resource) and meta.get("deletionTimestamp") and not meta.get("finalizers"):
+        store.remove(key, {})
+    return changed
 
 
 def part_of(resource: Resource | None, manifest: Mapping[str, Any], part: str) -> Mapping[str, Any]:
@@ -88,6 +104,17 @@ def _confined(before: Object, after: Object, part: str) -> Object:
         return {**whole_object, **({"status": after["status"]} if "status" in after else {})}
     members = {name: value for name, value in after.items() if name != "status"}
     return {**members, **({"status": before["status"]} if "status" in before else {})}
+
+
+def _denied(resource: Resource, key: Key, refusals: list[tuple[str, str]]) -> StatusError:
+    """The refusal of a webhook that validates objects."""
+    text = ", ".join(reason for _, reason in refusals)
+    return StatusError(
+        422,
+        f'admission webhook "{resource.kind.lower()}-validator.{resource.group}" denied the request: {text}',
+        key=Key(resource.group, resource.kind, key.namespace, key.name),
+        causes=tuple(("FieldValueInvalid", reason, field) for field, reason in refusals),
+    )
 
 
 def _invalid(resource: Resource, key: Key, causes: list[Cause]) -> StatusError:

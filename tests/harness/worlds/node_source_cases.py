@@ -33,9 +33,13 @@ from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
 from stockyard.providers.nodes.cudo.provider import CudoNodes
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.providers.nodes.eks.provider import EksNodes, EksNodesConfig
+from stockyard.providers.nodes.kubevirt.provider import KubeVirtNodes
 from stockyard.providers.nodes.metal3.provider import Metal3Nodes
 from tests.harness.bare_metal.yard import CONFIG, BareMetalYard, FullYard, block
 from tests.harness.bcm.yard import ENDPOINT, NAME, HeadYard
+from tests.harness.kubevirt.host import CONFIG as KUBEVIRT_CONFIG
+from tests.harness.kubevirt.host import IMAGE, VirtualMachineHost
+from tests.harness.kubevirt.host import block as kubevirt_block
 from tests.harness.worlds.cudo_yard import DALLAS, CudoYard
 from tests.harness.worlds.direct_aws import direct_aws
 from tests.harness.worlds.kubernetes_host import NAMESPACE, NUMBER, SITE, KubernetesHost
@@ -212,6 +216,20 @@ def bcm(store: MemoryStore, stack: ExitStack, *, via: str | None = None) -> Case
     )
 
 
+def kubevirt(store: MemoryStore, stack: ExitStack, *, via: str | None = None) -> Case:
+    """A host with KubeVirt, with the rights of its template alone; quotas that are used up refuse a type."""
+    full: set[str] = set()
+    host = VirtualMachineHost()
+    host.full = full
+    if via is not None:
+        attributes = {"via": via, "namespaces": [NAMESPACE], "features": list(host.features)}
+        host.account = replace(host.account, attributes=attributes, secrets=())
+    source = KubeVirtNodes(KUBEVIRT_CONFIG, host.access(), lambda _tenant: store)
+    types = [{"name": name, "resources": {"cpu": 2, "memory": "8Gi"}, "properties": IMAGE} for name in (FIRST, SECOND)]
+    spec = {"kubeVirt": kubevirt_block(*types)}
+    return Case(source, spec, "global", host.machines, full, cloud=host.cloud(), clock=host.clock, account=host.account)
+
+
 def eks(store: MemoryStore, stack: ExitStack) -> Case:
     """A cluster on EKS with one node group."""
     full: set[str] = set()
@@ -244,6 +262,7 @@ WITH_NEEDS: dict[str, Callable[[MemoryStore, ExitStack], Case]] = {
     "cudo": cudo,
     "ec2": ec2,
     "eks": eks,
+    "kubeVirt": kubevirt,
     "metal3": metal3,
     "simulated": simulated,
 }
@@ -251,6 +270,7 @@ OTHER_WAYS = {
     "bcm through a site": partial(bcm, via=SITE),
     "configMap through a site": partial(config_map, via=SITE),
     "metal3 through a site": partial(metal3, via=SITE),
+    "kubeVirt through a site": partial(kubevirt, via=SITE),
 }
 """Sources that stand in ``SOURCES`` already, by another way to what they work in."""
 SOURCES = {kind: WITH_NEEDS.get(kind, partial(described, kind)) for kind in registry.node_sources()} | OTHER_WAYS

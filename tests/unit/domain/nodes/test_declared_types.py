@@ -95,10 +95,8 @@ def test_resources_of_virtual_machines_are_those_of_their_template(block, entry,
     (declared_type,) = declared(provider("kubeVirt", {"name": "vm", **entry}, **block))
     assert dict(declared_type.resources) == expected
     complete = {"cpu", "memory"} <= set(expected)
-    assert (declared_type.phase, declared_type.reason) == (
-        "Pending",
-        "ProviderNotAvailable" if complete else "ResourcesUnknown",
-    )
+    expected_state = ("Available", "") if complete else ("Pending", "ResourcesUnknown")
+    assert (declared_type.phase, declared_type.reason) == expected_state
 
 
 def test_a_type_without_resources_is_listed_and_never_available():

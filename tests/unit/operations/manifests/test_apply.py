@@ -169,7 +169,6 @@ def test_manifest_switches_machine_only_if_it_names_power(nodes: Nodes) -> None:
     ("kind", "block"),
     [
         ("terraform", {"nodeTemplate": {"inline": "x"}}),
-        ("kubeVirt", {"clusterRef": {"cluster": "a", "namespace": "b"}}),
     ],
 )
 def test_a_kind_that_is_not_built_yet_says_so_before_and_after(nodes: Nodes, kind: str, block: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from stockyard.errors import (
     VendorConflict,
     VendorError,
     VendorNotFound,
+    VendorQuotaExceeded,
     VendorRefused,
     VendorThrottled,
     VendorTimeout,
@@ -61,6 +62,10 @@ _KEYED = re.compile(r"\[(?!\d+\])[^\]]*\]", re.ASCII)
 _WEBHOOK = "admission webhook"
 """How the message begins of what a webhook refuses: it may choose any status, and say anything."""
 _ENDING = "NamespaceTerminating"
+_QUOTA = re.compile(
+    r"exceeded quota: (?P<quota>[a-z0-9][a-z0-9.-]{0,62}, requested: [A-Za-z0-9=., :/_-]{1,300})", re.ASCII
+)
+"""A quota of a namespace that is used up, with its name, and names and numbers of what it counts."""
 
 
 class ObjectChanged(VendorConflict):
@@ -118,6 +123,8 @@ def unanswered(subject: Subject, error: Exception) -> VendorError:
 def _meaning(status: int, message: str, causes: Sequence[Mapping[str, Any]]) -> tuple[type[VendorError], str]:
     if status == 403 and any(cause.get("reason") == _ENDING for cause in causes):
         return VendorConflict, "Its namespace is being deleted; it is tried again."
+    if status == 403 and _QUOTA.search(message):
+        return VendorQuotaExceeded, "The owner of the namespace may raise its ResourceQuota."
     if status == 500 and message.startswith(_UNFIT):
         return VendorRefused, "The object does not fit its kind."
     if status in _TABLE:
@@ -129,6 +136,9 @@ def _meaning(status: int, message: str, causes: Sequence[Mapping[str, Any]]) -> 
 
 def _explanation(subject: Subject, status: int, message: str, causes: Sequence[Mapping[str, Any]]) -> str:
     """Explanation beside the status without a value of the object."""
+    quota = _QUOTA.search(message) if status == 403 else None
+    if quota is not None:
+        return f"exceeded quota {quota['quota']}"
     if subject.kind == SECRET:
         return ""
     if status == 500 and message.startswith(_UNFIT):

@@ -12,6 +12,8 @@ BASE = "base"
 """Objects that any kind of machine needs, or that are machines by themselves."""
 METAL3 = "metal3"
 """Hosts of bare metal, which are their owner's: they are taken and given back."""
+KUBEVIRT = "kubevirt"
+"""Virtual machines of KubeVirt."""
 _OBJECT = ("get", "list", "create", "patch", "delete")
 """Verbs for objects that are applied, looked at, listed by their labels and deleted."""
 
@@ -56,9 +58,22 @@ class Feature:
 
 CONFIG_MAP, SECRET = Kind("v1", "ConfigMap", "configmaps"), Kind("v1", "Secret", "secrets")
 BARE_METAL_HOST = Kind("metal3.io/v1alpha1", "BareMetalHost", "baremetalhosts", ("get", "list", "patch"), lent=True)
+VIRTUAL_MACHINE = Kind("kubevirt.io/v1", "VirtualMachine", "virtualmachines")
+_OF_MACHINES = ("get", "list", "delete")
+"""Verbs for what a virtual machine's controllers make of it."""
 FEATURES: Mapping[str, Feature] = {
     BASE: Feature((CONFIG_MAP, SECRET), {"count/configmaps": "1000", "count/secrets": "1000"}),
     METAL3: Feature((BARE_METAL_HOST, SECRET), {"count/secrets": "1000"}),
+    KUBEVIRT: Feature(
+        (
+            VIRTUAL_MACHINE,
+            Kind("kubevirt.io/v1", "VirtualMachineInstance", "virtualmachineinstances", _OF_MACHINES),
+            Kind("cdi.kubevirt.io/v1beta1", "DataVolume", "datavolumes", _OF_MACHINES),
+            Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", _OF_MACHINES),
+            SECRET,
+        ),
+        {"count/virtualmachines.kubevirt.io": "200", "count/secrets": "1000"},
+    ),
 }
 """Each feature of an account by its name."""
 

@@ -48,8 +48,8 @@ def allow_list(namespaces: Sequence[str], features: Sequence[str]) -> list[str]:
             lines += [
                 f"GET {objects}?limit,labelSelector,continue",
                 f"GET{',DELETE' if 'delete' in kind.verbs else ''} {objects}/*",
-                f"PATCH {objects}/*?fieldManager,force,dryRun",
             ]
+            lines += [f"PATCH {objects}/*?fieldManager,force,dryRun"] if "patch" in kind.verbs else []
     return lines
 
 

@@ -1,0 +1,177 @@
+"""Faults of a provider's document: those that can be read in it, and those that its host finds by a dry run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from stockyard.domain.nodes.declared_types import block_of
+from stockyard.domain.records import CloudAccount, NodeProvider
+from stockyard.domain.values.pointers import pointer
+from stockyard.errors import VendorNotFound, VendorQuotaExceeded, VendorRefused
+from stockyard.ports import Finding
+from stockyard.providers.clouds.kubernetes import reach
+from stockyard.providers.clouds.kubernetes.features import KUBEVIRT
+from stockyard.providers.kubernetes.client import KubernetesApi
+from stockyard.providers.nodes.kubevirt import properties
+from stockyard.providers.nodes.kubevirt.templates import BASE, CHANGE, MACHINE, REPLACEMENT, mapping_at, template_of
+from stockyard.providers.nodes.kubevirt.virtual_machines import API_VERSION, KIND, NO_FIELDS, Names, document
+
+VERSIONS = {"kubevirt": "v1.8.2", "cdi": "v1.65.0"}
+"""Releases that the published documents install where they name none."""
+_RELEASES = "https://github.com/kubevirt"
+_KUBEVIRT = f"{_RELEASES}/kubevirt/releases/download/{VERSIONS['kubevirt']}/kubevirt-{{part}}.yaml"
+_CDI = f"{_RELEASES}/containerized-data-importer/releases/download/{VERSIONS['cdi']}/cdi-{{part}}.yaml"
+COMMANDS = {
+    "kubevirt": " && ".join(
+        f"kubectl apply -f {url.format(part=operator)} -f {url.format(part=instance)}"
+        for url, operator, instance in ((_KUBEVIRT, "operator", "cr"), (_CDI, "operator", "cr"))
+    ),
+    "vClusterDeviceOperator": "helm install its chart, as its own page says",
+}
+"""What a host's owner runs in place of what a document asks us to deploy."""
+_WITHOUT_IMAGE = f"needs {properties.IMAGE_URL} with {properties.DISK_SIZE}, or a volume in the template"
+_FAULT = re.compile(r"(?P<path>[A-Za-z0-9_$/.\[\]-]{1,400}) \((?P<reason>[^()]{1,60})\)")
+_TOKEN = re.compile(r"([^.\[\]]+)|\[(\d*)\]")
+
+
+def namespace(provider: NodeProvider) -> str:
+    """Namespace of the provider's machines."""
+    return str(block_of(provider)["clusterRef"]["namespace"])
+
+
+def findings(provider: NodeProvider, account: CloudAccount | None) -> Iterator[Finding]:
+    """Faults that can be read in the document, each at its field."""
+    block = block_of(provider)
+    for name, part in (block.get("deploy") or {}).items():
+        if (part or {}).get("enabled"):
+            text = f"Nothing is installed into a host. Its owner does it: {COMMANDS[name]}"
+            yield Finding(pointer("spec", "deploy", name, "enabled"), text)
+    if block.get("namespaceStrategy") not in (None, "Provider"):
+        text = "Machines stand in the namespace of the provider; an account names the namespaces that it may work in."
+        yield Finding("/spec/namespaceStrategy", text)
+    if fault := reach.network_fault(provider):
+        yield Finding("/spec/properties", fault)
+    yield from _of_account(provider, account)
+    for index, entry in enumerate(block.get("nodeTypes") or ()):
+        here = ("spec", "nodeTypes", index)
+        settings = {**provider.properties, **(entry.get("properties") or {})}
+        yield from (
+            Finding(pointer(*here, "properties", key), f"{key}: {text}.") for key, text in properties.faults(settings)
+        )
+        yield from _of_template(block, entry, here, settings)
+
+
+def _of_account(provider: NodeProvider, account: CloudAccount | None) -> Iterator[Finding]:
+    if account is None:
+        return
+    namespaces = account.attributes.get("namespaces") or ()
+    if namespace(provider) not in namespaces:
+        text = f"The account may work in {', '.join(namespaces)} alone."
+        yield Finding("/spec/clusterRef/namespace", text)
+    if KUBEVIRT not in (account.attributes.get("features") or ()):
+        text = f"Cloud account {account.id} is not for virtual machines: add {KUBEVIRT} to its features."
+        yield Finding("/spec/clusterRef/cluster", text)
+
+
+def _of_template(
+    block: Mapping[str, Any], entry: Mapping[str, Any], here: tuple[str | int, ...], settings: Mapping[str, str]
+) -> Iterator[Finding]:
+    template = template_of(block, entry)
+    place = _place(entry, here)
+    expected = {"apiVersion": API_VERSION, "kind": KIND}
+    for name, value in expected.items():
+        if template.get(name) not in (None, value):
+            yield Finding(pointer(*place, name), f"must be {value}, or absent")
+    for path, text in NO_FIELDS.items():
+        if path[-1] in mapping_at(template, path[:-1]):
+            yield Finding(pointer(*place, *path), text, warning=True)
+    volumes = mapping_at(template, MACHINE).get("volumes")
+    if not properties.has_image(settings) and not volumes:
+        yield Finding(pointer(*place), f"Node type {entry['name']} {_WITHOUT_IMAGE}.")
+
+
+def _place(entry: Mapping[str, Any], here: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Place of a node type's template in the document: its own, or the provider's where it has none."""
+    member = next((name for name in (REPLACEMENT, CHANGE) if entry.get(name) is not None), None)
+    return ("spec", BASE) if member is None else (*here, member)
+
+
+def judged(api: KubernetesApi, provider: NodeProvider) -> Iterator[Finding]:
+    """Faults that the host finds when a machine of each type is made by way of trial. Changes nothing.
+
+    Raises ``VendorError`` where the host cannot tell.
+    """
+    block, space = block_of(provider), namespace(provider)
+    for index, entry in enumerate(block.get("nodeTypes") or ()):
+        settings = {**provider.properties, **(entry.get("properties") or {})}
+        names = Names(f"stockyard-trial-{index}", space, {})
+        trial = document(template_of(block, entry), names, entry, settings)
+        try:
+            api.apply(trial, dry_run=True)
+        except VendorQuotaExceeded:
+            continue  # the template fits; there may be room when a claim comes
+        except VendorNotFound as error:
+            yield from _absence(error, space)
+            return
+        except VendorRefused as error:
+            yield from _refusals(error.detail, block, entry, ("spec", "nodeTypes", index))
+
+
+def _absence(error: VendorNotFound, space: str) -> Iterator[Finding]:
+    if error.code == "NotServed":
+        text = f"The host has no KubeVirt. Its owner installs it: {COMMANDS['kubevirt']}"
+        yield Finding("/spec/clusterRef/cluster", text)
+    else:
+        yield Finding("/spec/clusterRef/namespace", f"The host has no namespace {space}.")
+
+
+def _refusals(
+    text: str, block: Mapping[str, Any], entry: Mapping[str, Any], here: tuple[str | int, ...]
+) -> Iterator[Finding]:
+    """A finding for each field that the host has refused, at the place where it was written."""
+    matches = [match for match in _FAULT.finditer(text) if match["path"].lstrip(".").startswith(("spec", "metadata"))]
+    name = entry["name"]
+    if not matches:
+        yield Finding(pointer(*_place(entry, here)), f"The host refuses the template of node type {name}: {text}.")
+    for match in matches:
+        path, reason = match["path"].lstrip("."), match["reason"]
+        words = f"The host refuses {path} of node type {name}: {reason}."
+        yield Finding(pointer(*_written_at(path, block, entry, here)), words)
+
+
+def _written_at(
+    path: str, block: Mapping[str, Any], entry: Mapping[str, Any], here: tuple[str | int, ...]
+) -> tuple[str | int, ...]:
+    """The place in the document where a field of the merged template was written, as near as it can be told."""
+    tokens = [name or (int(number) if number else -1) for name, number in _TOKEN.findall(path)]
+    best: tuple[str | int, ...] = _place(entry, here)
+    deepest = 0
+    for place, template in (
+        ((*here, REPLACEMENT), entry.get(REPLACEMENT)),
+        ((*here, CHANGE), entry.get(CHANGE)),
+        (("spec", BASE), block.get(BASE) if entry.get(REPLACEMENT) is None else None),
+    ):
+        reached = _walked(template, tokens)
+        if len(reached) > deepest:
+            best, deepest = (*place, *reached), len(reached)
+    return best
+
+
+def _walked(template: Any, tokens: Sequence[str | int]) -> list[str | int]:
+    """The names and numbers along a path for as long as the template has them."""
+    reached: list[str | int] = []
+    for token in tokens:
+        inner = _entry(template, token)
+        if inner is None:
+            break
+        template = inner
+        reached.append(token)
+    return reached
+
+
+def _entry(template: Any, token: str | int) -> Any:
+    if isinstance(token, str):
+        return template.get(token) if isinstance(template, Mapping) else None
+    return template[token] if isinstance(template, list) and 0 <= token < len(template) else None

@@ -1,0 +1,1 @@
+"""A host with KubeVirt in this process."""

@@ -1,0 +1,92 @@
+"""A Kubernetes host with KubeVirt: the simulated API, strict as virt-api, and its controllers, in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+
+from local.kubevirt import InProcess, VirtControllers, kinds, virtual_machine_faults
+from stockyard.providers.clouds.kubernetes.features import KUBEVIRT
+from stockyard.providers.nodes.kubevirt.launch import KubeVirtConfig
+from stockyard.providers.nodes.kubevirt.virtual_machines import NODE_TYPE
+from tests.harness.worlds.kubernetes_host import NAMESPACE, NUMBER, KubernetesHost
+from tests.harness.worlds.memory import FixedClock
+
+RESOURCES = ("virtualmachines", "virtualmachineinstances", "datavolumes", "persistentvolumeclaims", "secrets")
+"""All that a machine may leave behind."""
+_COUNT = "count/virtualmachines.kubevirt.io"
+CONFIG = KubeVirtConfig("https://api.example.test")
+IMAGE = {
+    "kubevirt.vcluster.com/image-url": "docker://quay.io/containerdisks/ubuntu:22.04",
+    "kubevirt.vcluster.com/root-disk-size": "20Gi",
+}
+
+
+class VirtualMachineHost(KubernetesHost):
+    """The host. Its controllers take a step whenever time has passed, or something was changed, before they are seen
+    again."""
+
+    features: Sequence[str] = (KUBEVIRT,)
+
+    def __init__(self, namespaces: Sequence[str] = (NAMESPACE,), clock: FixedClock | None = None) -> None:
+        super().__init__(namespaces, clock)
+        self.api.install(kinds())
+        self.api.store.webhooks["VirtualMachine"] = virtual_machine_faults
+        self.controllers = VirtControllers(InProcess(self.api), self.clock.now)
+        self._seen: object = None
+        self.full: set[str] = set()
+        """Node types of which no machine is taken: a quota of their own is used up."""
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        """See ``KubernetesHost.answer``."""
+        self.settle()
+        if request.method == "PATCH" and "/virtualmachines/" in request.url.path and self._is_full(request):
+            text = f"exceeded quota: of-the-type, requested: {_COUNT}=1, used: {_COUNT}=1, limited: {_COUNT}=1"
+            name = request.url.path.rpartition("/")[2]
+            body = {"kind": "Status", "code": 403, "reason": "Forbidden"}
+            body["message"] = f'virtualmachines.kubevirt.io "{name}" is forbidden: {text}'
+            return httpx.Response(403, json=body)
+        return super().answer(request)
+
+    def _is_full(self, request: httpx.Request) -> bool:
+        labels = json.loads(request.content)["metadata"].get("labels") or {}
+        return labels.get(NODE_TYPE) in self.full
+
+    def settle(self) -> None:
+        """Let the controllers do what is to be done now."""
+        while (now := (self.clock.now(), self.api.store.revision)) != self._seen:
+            self._seen = now
+            self.controllers.work()
+
+    def leftovers(self) -> list[str]:
+        """Objects that machines have left behind, by resource."""
+        self.settle()
+        return [f"{resource} {place}" for resource in RESOURCES for place in self._of(resource)]
+
+    def _of(self, resource: str) -> Mapping[str, Any]:
+        """Objects of a resource in the namespaces of machines, marked or not."""
+        spaces = self.account.attributes["namespaces"]
+        return {
+            f"{key.namespace}/{key.name}": document
+            for key, document in self.api.store.objects.items()
+            if key.resource == resource and key.namespace in spaces
+        }
+
+    def machines(self) -> list[str]:
+        """The names of the machines that are there."""
+        return [place.partition("/")[2] for place in self.objects("virtualmachines")]
+
+
+def block(*types: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """A provider's block in the host's namespace, with a template that KubeVirt takes."""
+    domain = {"devices": {}, "resources": {"requests": {"cpu": "1", "memory": "2Gi"}}}
+    template = {"spec": {"template": {"spec": {"domain": domain}}}}
+    return {
+        "clusterRef": {"cluster": NUMBER, "namespace": NAMESPACE},
+        "virtualMachineTemplate": template,
+        "nodeTypes": list(types),
+        **fields,
+    }
