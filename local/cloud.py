@@ -23,6 +23,7 @@ from local.aws.corrections.compute.balancers import addressed_balancers
 from local.aws.corrections.eks.things import played_control_planes
 from local.aws.corrections.roles import service_session
 from local.aws.server import Aws, running_aws
+from local.builds.processes import local_builds
 from local.children import WARDEN
 from local.cudo.served import ServedCudo
 from local.deployment import Deployment, Maker, deploy, pseudo_parameters
@@ -227,6 +228,7 @@ class LocalCloud:
 
     def _start_machines(self, logs: Path) -> None:
         self.clusters = Clusters(logs / "agents.log")
+        self._stack.enter_context(local_builds(self.home / "builds", self._trust))
         self._stack.enter_context(addressed_balancers(own_address))  # where a cluster's API listens
         if self._kubernetes:
             planes = self.home / "planes"

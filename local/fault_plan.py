@@ -122,13 +122,15 @@ class AccountPlan(BaseModel):
     """State of the tenant's account at the start. ``linked_roles``: services whose own roles it has to begin with;
     without, it is new, and never had a load balancer, a spot machine, a file system or anything on EKS. ``template``:
     which version of our template was deployed in it; None: the current one. ``volume_key``: id of a key of the
-    account's own by which new volumes are encrypted; empty: the key of AWS."""
+    account's own by which new volumes are encrypted; empty: the key of AWS. ``runs``: whether the template for runs was
+    deployed in it too."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     linked_roles: Sequence[Annotated[str, AfterValidator(_service_with_a_role)]] = ()
     template: Annotated[int, Field(ge=1, le=CURRENT)] | None = None
     volume_key: str = ""
+    runs: bool = True
 
 
 class FaultPlan(BaseModel):

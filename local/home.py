@@ -13,7 +13,7 @@ from typing import IO
 from local.warden import clear
 
 ENVIRONMENT, PROCESSES = "env", "processes"
-LEFTOVERS = ("machines", "managed", "planes", "pki")
+LEFTOVERS = ("builds", "machines", "managed", "planes", "pki")
 """Folders of what an earlier local cloud has made. ``logs`` and ``cache`` stay."""
 
 

@@ -37,6 +37,9 @@ def seed_tenant(
     if account_plan.template is not None:
         template = tenant_role.of_version(template, account_plan.template)
     tenant_role.deploy(client("iam"), template, ACME_ACCOUNT, _trust(account["external_id"]))
+    if account_plan.runs:
+        runs = call("GET", f"/v1/cloud-accounts/{account['id']}/template?runs=true")
+        tenant_role.deploy_runs(client, runs, ACME_ACCOUNT)
     for service in account_plan.linked_roles:
         make_linked_role(ACME_ACCOUNT, service)
     verified: dict[str, Any] = call("POST", f"/v1/cloud-accounts/{account['id']}/verify")

@@ -59,11 +59,13 @@ class Stack:
         parameters: Mapping[str, str] | None = None,
     ) -> None:
         self._template = template
+        own = template.get("Parameters", {})
+        values = {name: str(parameter["Default"]) for name, parameter in own.items() if "Default" in parameter}
+        values |= parameters or {}
         self._parameters = {
-            name: str(parameter["Default"])
-            for name, parameter in template.get("Parameters", {}).items()
-            if "Default" in parameter
-        } | dict(parameters or {})
+            name: value.split(",") if own.get(name, {}).get("Type") == "CommaDelimitedList" else value
+            for name, value in values.items()
+        }
         self._pseudo = pseudo
         self._imports = imports
         self._make = make

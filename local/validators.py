@@ -22,6 +22,7 @@ from types import SimpleNamespace
 
 from stockyard.domain.records import CloudAccount
 from stockyard.providers.clouds.aws.policies import tenant_template
+from stockyard.providers.clouds.aws.runs import template as run_template
 
 ROOT = Path(__file__).resolve().parent.parent
 PINS = ROOT / "requirements" / "validators"
@@ -44,8 +45,8 @@ CDK_OWN = ("W3005",)
 """Rules of cfn-lint that the CDK's own output breaks: it names dependencies that a reference already implies."""
 
 
-def tenant_document() -> Mapping[str, object]:
-    """A tenant's template with values of the longest kind that a stage has."""
+def tenant_documents() -> Mapping[str, Mapping[str, object]]:
+    """A tenant's templates with values of the longest kind that a stage has."""
     role = "arn:aws:iam::222222222222:role/vantage-stockyard"
     account = CloudAccount(
         id="1",
@@ -63,7 +64,10 @@ def tenant_document() -> Mapping[str, object]:
         name_prefix="vantage",
         principal_pattern="arn:aws:iam::111111111111:role/Stockyard-prod-*",
     )
-    return tenant_template.render(account, "01KDVJXQ80000000000000000A", stage)
+    return {
+        "Tenant": tenant_template.render(account, "01KDVJXQ80000000000000000A", stage),
+        "Runs": run_template.render(account, stage.name_prefix),
+    }
 
 
 def installed() -> Path | None:
@@ -123,7 +127,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         assembly = Path(folder)
         synthesize(assembly)
-        (assembly / "Tenant.template.json").write_text(json.dumps(tenant_document(), indent=1))
+        for name, document in tenant_documents().items():
+            (assembly / f"{name}.template.json").write_text(json.dumps(document, indent=1))
         for command in commands(assembly, packages):
             done = subprocess.run(
                 command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False

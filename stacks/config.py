@@ -367,6 +367,8 @@ CHECKS: Mapping[str, Check] = {
     "cudo_url": _pattern(_BASE, "an https URL without a slash at its end"),
     "cudo_dns_suffix": _pattern(f"({_HOST})?", "the name of a domain"),
     "agent_image": _pattern(r"([a-z0-9][a-z0-9._:/-]*(@sha256:[0-9a-f]{64})?)?", "an image"),
+    "tofu_url": _pattern(_BASE, "an https URL without a slash at its end"),
+    "tofu_digest": _pattern(r"([0-9a-f]{64})?", "a SHA-256 in hexadecimal"),
     "domain": _pattern(f"({_HOST})?", "the name of a host"),
     "certificate_arn": _arn("acm", r"certificate/\S+", "the ARN of a certificate"),
     "alarm_topic_arn": _arn("sns", r"\S+", "the ARN of an SNS topic"),

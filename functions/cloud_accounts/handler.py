@@ -13,10 +13,11 @@ from stockyard.domain.views import cloud_account_view, operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.http.query import TAG, Query, tagged
 from stockyard.edge.identity import Roles
-from stockyard.errors import InUse
+from stockyard.errors import InUse, InvalidInput
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.cloud_accounts import accounts
 from stockyard.operations.services import Services
+from stockyard.ports.clouds import RunsPrograms
 
 
 def _account(request: Request, services: Services) -> CloudAccount:
@@ -152,11 +153,17 @@ def delete_cloud_account(request: Request, services: Services, account: CloudAcc
     "GET /v1/cloud-accounts/{id}/template",
     roles=Roles.READERS,
     answers={200: "cloud_accounts:AccountTemplate"},
+    query=(Query("runs", "The template for programs of node providers, which run in the account.", "boolean"),),
 )
 def get_cloud_account_template(request: Request, services: Services, account: CloudAccount) -> Answer:
     """Template for the tenant's account. In AWS the CloudFormation template of the role that Stockyard assumes; in a
     Kubernetes host the objects of its service account. Each with least permissions."""
-    return Answer(200, services.clouds[account.provider].template(account, services.installation))
+    cloud = services.clouds[account.provider]
+    if not request.query.get("runs"):
+        return Answer(200, cloud.template(account, services.installation))
+    if not isinstance(cloud, RunsPrograms):
+        raise InvalidInput.of_parameter("runs", "is not for this cloud: no programs run in its accounts")
+    return Answer(200, cloud.run_template(account))
 
 
 @http.route("POST /v1/cloud-accounts/{id}/verify", roles=Roles.ADMINISTRATORS, answers={200: VIEW}, idempotent=True)

@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from local.aws.accounts import REGION
 from local.template import CreatedResource, Stack, TemplateError
 from stockyard.providers.clouds.aws.policies.template_parts import EARLIER, YES
 from stockyard.providers.clouds.aws.policies.template_versions import ADDITIONS, CURRENT, NARROW, SHARED_NETWORKS, TAG
 
-PSEUDO = {"AWS::Partition": "aws", "AWS::NoValue": ""}
+PSEUDO = {"AWS::Partition": "aws", "AWS::NoValue": "", "AWS::Region": REGION}
 _ACCOUNT = re.compile(r":ec2:\*:([0-9]{12}):")
 _PATHLESS = 7
 """The version with which services' roles may be looked at that are not there, whose ARN has no path."""
@@ -23,6 +24,43 @@ def deploy(iam: Any, template: Mapping[str, Any], account: str, trust: Mapping[s
     """Make the resources of a template by a client of IAM. The role trusts whom ``trust`` says; parameters that are not
     named have their defaults. Raises ``TemplateError`` for a type that is not IAM's."""
     Stack(template, PSEUDO, {}, _maker(iam, account, trust), parameters).create()
+
+
+def deploy_runs(client: Callable[[str], Any], template: Mapping[str, Any], account: str, **parameters: str) -> None:
+    """Make the resources of a template for runs by clients of the services."""
+    iam = _maker(client("iam"), account, {})
+
+    def make(kind: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+        if kind == "AWS::Logs::LogGroup":
+            client("logs").create_log_group(logGroupName=properties["LogGroupName"])
+            return CreatedResource(properties["LogGroupName"])
+        if kind == "AWS::CodeBuild::Project":
+            client("codebuild").create_project(**_as_sent(properties))
+            return CreatedResource(properties["Name"])
+        if kind in _INLINE:
+            put, holder = _INLINE[kind]
+            names = {holder: properties[holder], "PolicyName": properties["PolicyName"]}
+            getattr(client("iam"), put)(**names, PolicyDocument=json.dumps(properties["PolicyDocument"]))
+            return CreatedResource(properties["PolicyName"])
+        return iam(kind, logical, properties)
+
+    Stack(template, PSEUDO, {}, make, parameters).create()
+
+
+_INLINE = {
+    "AWS::IAM::RolePolicy": ("put_role_policy", "RoleName"),
+    "AWS::IAM::UserPolicy": ("put_user_policy", "UserName"),
+}
+
+
+def _as_sent(value: Any) -> Any:
+    """Properties of a project as CodeBuild's API takes them, whose names begin small."""
+    if isinstance(value, Mapping):
+        return {_SENT.get(key, key[0].lower() + key[1:]): _as_sent(inner) for key, inner in value.items()}
+    return [_as_sent(inner) for inner in value] if isinstance(value, list) else value
+
+
+_SENT = {"BuildSpec": "buildspec"}
 
 
 def resources(template: Mapping[str, Any], **parameters: str) -> dict[str, Any]:

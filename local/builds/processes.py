@@ -11,11 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from local.aws.corrections.builds import Builds, played_builds
 from local.opentofu.real.build import TOFU
 
 KEEPER = Path(__file__).with_name("keeper.py")
@@ -119,3 +121,11 @@ class BuildProcesses:
         for build in self._builds:
             build.stop()
         self._builds = []
+
+
+@contextmanager
+def local_builds(home: Path, variables: Mapping[str, str]) -> Iterator[None]:
+    """Inside this context CodeBuild's builds are carried out by processes in folders of ``home``."""
+    processes = BuildProcesses(home, variables)
+    with closing(processes), played_builds(Builds(processes)):
+        yield

@@ -11,17 +11,27 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from local.aws.accounts import ACME_ACCOUNT, OWN_ACCOUNT, REGION
 from local.cloud import ROOT, LocalCloud, StartError
 from local.kubernetes.store import Key
 from local.machines.programs import MACHINE_CONFIG, cloud_init_files
+from local.opentofu.real.build import TOFU
 from local.testing.example import body_without_nodes
 from local.warden import started_at
+from stockyard.errors import PermissionDenied
+from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.clouds.aws.runs.names import project_name
+from stockyard.providers.clouds.aws.runs.runner import CodeBuildRunner
+from stockyard.providers.clouds.aws.sessions import Sessions
+from tests.harness.runs.places import account, place
+from tests.harness.runs.worlds import start, zipped
 
 EXAMPLE = body_without_nodes()
 
@@ -269,3 +279,33 @@ def check_sigint_ends_every_process(home: Path) -> None:
         assert process.wait(20) == 0
     assert not (home / "env").exists()
     assert alive(children) == []
+
+
+def test_build_of_the_tenants_account_has_opentofu_and_the_rights_of_the_templates(
+    cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = cloud.aws.keys(OWN_ACCOUNT)
+    for name, value in {**keys, "AWS_ENDPOINT_URL": cloud.aws.url, "AWS_DEFAULT_REGION": REGION}.items():
+        monkeypatch.setenv(name, value)
+    view = cloud.call("POST", "/v1/cloud-accounts/1/verify")
+    assert view["verification_message"].endswith(" Programs of node providers can run in us-east-1.")
+    own = account("1", ACME_ACCOUNT, view["attributes"]["role_arn"].rpartition("/")[2])
+    here = place("acme", replace(own, external_id=view["external_id"]), REGION)
+    sessions = Sessions(boto3.Session)
+    runner = CodeBuildRunner(sessions, "vantage")
+    program = zipped("import os, subprocess; subprocess.run([os.environ['STOCKYARD_TOFU'], 'version'], check=True)")
+    build = runner.start(here, start("run_local", program=program))
+    assert runner.start(here, start("run_local", program=program)) == build
+    wait_until(lambda: runner.state(here, build).phase == "ended")
+    lines = "\n".join(runner.log(here, build))
+    assert "run make tofu" in lines if TOFU.missing() else f"OpenTofu v{TOFU.release}" in lines
+    waiting = runner.start(here, start("run_local_2", "wait"))
+    if not TOFU.missing():
+        assert wait_until(lambda: runner.state(here, waiting).phase == "running")
+    runner.stop(here, waiting)
+    assert runner.state(here, waiting).reason
+    # a session that is not narrowed may not start a build by another role either
+    calls = Calls(sessions.of(here.account, "op_1", "acme"), REGION)
+    project = {"projectName": project_name(here.account, "vantage")}
+    with pytest.raises(PermissionDenied, match="codebuild:StartBuild"):
+        calls.call("codebuild", "start_build", **project, serviceRoleOverride="arn:aws:iam::222222222222:role/other")

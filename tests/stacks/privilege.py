@@ -85,6 +85,7 @@ OF_CLAIMS = (
 ON_EKS = "clusters on EKS; the template's own tests hold each of its statements against the driver's calls"
 OF_MEMBERS = "members of a control plane join or go; here none joins, the driver's tests call it"
 OF_SNAPSHOTS = "snapshots of etcd; here no cluster asks for them, the driver's tests hold each call against it"
+OF_RUNS = "no node provider has a program in that run; the contract of runners and a local cloud's test start builds"
 UNUSED_BY_TENANT: Mapping[str, str] = {
     "ChangeAccessentry eks:DisassociateAccessPolicy": f"a person has given a role another policy: {ON_EKS}",
     "ChangeAddon eks:UpdateAddon": f"another version of an add-on: {ON_EKS}",
@@ -93,6 +94,9 @@ UNUSED_BY_TENANT: Mapping[str, str] = {
     "MarkMachines ec2:CreateTags": OF_CLAIMS,
     "ReadGroups autoscaling:DescribeScalingActivities": OF_CLAIMS,
     "ReadReservations ec2:DescribeCapacityReservations": f"a node group of a capacity block: {ON_EKS}",
+    **{f"FollowRuns codebuild:{action}": OF_RUNS for action in ("BatchGetBuilds", "StopBuild")},
+    "StartRuns codebuild:StartBuild": OF_RUNS,
+    "ReadLogsOfRuns logs:GetLogEvents": OF_RUNS,
     "Read servicequotas:GetAWSDefaultServiceQuota": "nobody has raised a quota; the tests of quotas ask for one",
     "ReadEksImages ssm:GetParameter": "a machine beside the node groups starts; its source's tests do it",
     "RemoveInterfaces ec2:DeleteNetworkInterface": f"pods left an interface behind: {ON_EKS}",

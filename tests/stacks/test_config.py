@@ -90,6 +90,8 @@ def test_stage_config_reads_network() -> None:
         ("egress_addresses", "192.0.2.7/32"),
         ("egress_addresses", "192.0.2.7, 192.0.2.8"),
         ("agent_image", "python; true"),
+        ("tofu_url", "http://mirror.example.com/tofu"),
+        ("tofu_digest", "0" * 63),
     ],
 )
 def test_stage_config_error_names_key(key: str, value: object) -> None:
@@ -106,6 +108,8 @@ def test_sources_of_machines_may_be_mirrors() -> None:
         "egress_addresses": "192.0.2.7,192.0.2.8",
         "manifests_url": "https://mirror.example.com/raw",
         "agent_image": f"mirror.example.com/python@sha256:{'0' * 64}",
+        "tofu_url": "https://mirror.example.com/tofu",
+        "tofu_digest": "0" * 64,
     }
     config = load("dev", {"dev": {"issuer": ISSUER, **mirrors}})
     assert {name: getattr(config, name) for name in mirrors} == mirrors

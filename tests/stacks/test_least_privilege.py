@@ -90,10 +90,12 @@ def tenant_template(served: Served) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def tenant_policies(tenant_template: dict[str, Any]) -> Policies:
-    """Policies that the template of the API gives the role, as CloudFormation hands them to IAM."""
+def tenant_policies(served: Served, tenant_template: dict[str, Any]) -> Policies:
+    """Policies that the templates of the API give the role, as CloudFormation hands them to IAM."""
     assert "Policies" not in tenant_template["Resources"]["Role"]["Properties"]
-    return {TENANT: listed([resolved(statement) for statement in tenant_stack.statements(tenant_template)])}
+    of_role = [resolved(statement) for statement in tenant_stack.statements(tenant_template)]
+    for_runs = tenant_stack.resources(served.call("GET", "/v1/cloud-accounts/1/template?runs=true").body)["StartRuns"]
+    return {TENANT: listed([*of_role, *for_runs["PolicyDocument"]["Statement"]])}
 
 
 # --- what was asked of AWS -------------------------------------------------------------------------------------------

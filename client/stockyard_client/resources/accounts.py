@@ -54,9 +54,11 @@ class Accounts(Collection):
         """Plans what :meth:`delete` would do."""
         return self._plan("DELETE", path(self.name, account))
 
-    def template(self, account: str | int) -> Any:
-        """The CloudFormation template the account's owner deploys: an object, or text."""
-        return self._transport.send("GET", path(self.name, account, "template")).body
+    def template(self, account: str | int, *, runs: bool = False) -> Any:
+        """The CloudFormation template the account's owner deploys: an object, or text. ``runs``: the one for programs
+        of node providers."""
+        query = {"runs": "true"} if runs else None
+        return self._transport.send("GET", path(self.name, account, "template"), query=query).body
 
     def verify(self, account: str | int) -> CloudAccount:
         """Proves that the role works; the record says how that went."""

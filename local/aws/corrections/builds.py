@@ -6,6 +6,8 @@ source.
 
 from __future__ import annotations
 
+import json
+import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,6 +23,8 @@ from moto.codebuild.responses import CodeBuildResponse
 from moto.core.exceptions import JsonRESTError
 from moto.core.responses import ActionResult
 from moto.logs.models import logs_backends
+from moto.secretsmanager.exceptions import SecretNotFoundException
+from moto.secretsmanager.models import secretsmanager_backends
 
 from local.aws.corrections.eks.things import Document
 
@@ -64,8 +68,10 @@ class Build:
 
     document: Document
     token: tuple[str, Mapping[str, Any]] | None
-    variables: Mapping[str, str]
+    variables: dict[str, str]
     process: Carried | None = None
+    secrets: tuple[str, ...] = ()
+    """Values of Secrets Manager, which the log hides."""
     lines_sent: int = 0
     """Lines that are in the log."""
 
@@ -110,9 +116,14 @@ class Builds:
     at_once: int = AT_ONCE
     queued: int = QUEUED
     _builds: dict[tuple[str, str], dict[str, Build]] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def start(self, backend: Any, parameters: Mapping[str, Any]) -> Document:
         """Start one, or find the one with its token."""
+        with self._lock:
+            return self._start(backend, parameters)
+
+    def _start(self, backend: Any, parameters: Mapping[str, Any]) -> Document:
         here = self._of(backend)
         project = backend.codebuild_projects.get(parameters["projectName"])
         if project is None:
@@ -150,21 +161,23 @@ class Builds:
 
     def builds_of(self, backend: Any, names: Sequence[str]) -> list[Document]:
         """The builds of these names that there are."""
-        self.settle(backend)
-        here = self._of(backend)
-        return [here[name].document for name in names if name in here]
+        with self._lock:
+            self.settle(backend)
+            here = self._of(backend)
+            return [here[name].document for name in names if name in here]
 
     def stop(self, backend: Any, name: str) -> Document:
         """Stop one."""
-        build = self._of(backend).get(name)
-        if build is None:
-            raise ResourceNotFoundException(f"Build {name} does not exist")
-        if build.runs:
-            if build.process is not None:
-                build.process.stop()
-                self._tell(backend, build, build.process)
-            build.end("STOPPED")
-        return build.document
+        with self._lock:
+            build = self._of(backend).get(name)
+            if build is None:
+                raise ResourceNotFoundException(f"Build {name} does not exist")
+            if build.runs:
+                if build.process is not None:
+                    build.process.stop()
+                    self._tell(backend, build, build.process)
+                build.end("STOPPED")
+            return build.document
 
     def forget_tokens(self) -> None:
         """Let no start be one that was before."""
@@ -198,20 +211,26 @@ class Builds:
             status = {0: "SUCCEEDED", TIMED_OUT: "TIMED_OUT"}.get(code, "FAILED")
             text = f"Error while executing command: sh commands.sh. Reason: exit status {code}"
             build.end(status, text if status == "FAILED" else "")
+            self._write(backend, build, [f"[Container] Phase complete: BUILD State: {status}"])
 
     def _tell(self, backend: Any, build: Build, process: Carried) -> None:
         """Put new lines into the log, as CodeBuild does while it runs."""
         lines = list(process.printed())
         fresh, build.lines_sent = lines[build.lines_sent :], len(lines)
+        for secret in build.secrets:
+            fresh = [line.replace(secret, "***") for line in fresh]
+        self._write(backend, build, fresh)
+
+    def _write(self, backend: Any, build: Build, lines: Sequence[str]) -> None:
         location = build.document["logs"]
         logs = logs_backends[backend.account_id][backend.region_name]
         if location["groupName"] not in logs.groups:
             logs.create_log_group(location["groupName"], {})
         if location["streamName"] not in logs.groups[location["groupName"]].streams:
             logs.create_log_stream(location["groupName"], location["streamName"])
-        if fresh:
+        if lines:
             now = int(datetime.now(UTC).timestamp() * 1000)
-            events = [{"timestamp": now, "message": f"{line}\n"} for line in fresh]
+            events = [{"timestamp": now, "message": f"{line}\n"} for line in lines]
             logs.put_log_events(location["groupName"], location["streamName"], events)
 
 
@@ -248,12 +267,29 @@ def _new(backend: Any, project: Any, parameters: Mapping[str, Any], overrides: M
         "queuedTimeoutInMinutes": overrides["queuedTimeoutInMinutesOverride"] or 480,
     }
     token = parameters.get("idempotencyToken")
-    # what a store keeps secret is never read here
     plain = {each["name"]: each["value"] for each in variables.values() if each.get("type") in (None, "PLAINTEXT")}
-    build = Build(document, (token, dict(overrides)) if token else None, plain)
+    stored = {each["name"]: each["value"] for each in variables.values() if each.get("type") == "SECRETS_MANAGER"}
+    region = backend.region_name
+    own_variables = {"AWS_REGION": region, "AWS_DEFAULT_REGION": region, "CODEBUILD_BUILD_ID": name}
+    build = Build(document, (token, dict(overrides)) if token else None, own_variables | plain)
     build.phase("SUBMITTED")
     build.phase("QUEUED")
+    try:
+        secrets = {variable: _secret(backend, secret) for variable, secret in stored.items()}
+    except SecretNotFoundException:
+        build.end("FAILED", "Secrets Manager Error Message: Secrets Manager can't find the specified secret.")
+        return build
+    build.variables |= secrets
+    build.secrets = tuple(filter(None, secrets.values()))
     return build
+
+
+def _secret(backend: Any, name: str) -> str:
+    """Value of a secret of the account, or of one field of it after a colon."""
+    name, _, part = name.partition(":")
+    answer = secretsmanager_backends[backend.account_id][backend.region_name].get_secret_value(name, "", "")
+    value = str(answer["SecretString"])
+    return str(json.loads(value)[part]) if part else value
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from local.aws.permissions.sessions import Session, Sessions
 CODES: Mapping[str, tuple[str, int]] = {
     **dict.fromkeys(("autoscaling", "elasticloadbalancing", "iam", "s3", "sts"), ("AccessDenied", 403)),
     **dict.fromkeys(("dlm", "eks", "elasticfilesystem"), ("AccessDeniedException", 403)),
-    **dict.fromkeys(("servicequotas", "ssm"), ("AccessDeniedException", 400)),
+    **dict.fromkeys(("codebuild", "logs", "servicequotas", "ssm"), ("AccessDeniedException", 400)),
     "ec2": ("UnauthorizedOperation", 403),
 }
 """Prefix of a service's actions -> code and status of its refusals."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from local.aws.permissions import balancing, buckets, ec2, eks, identities, managed
+from local.aws.permissions import balancing, buckets, builds, ec2, eks, identities, managed
 from local.aws.permissions.account import Account
 from local.aws.permissions.calls import Call
 from local.aws.permissions.ec2_types import USED
@@ -34,6 +34,7 @@ TABLE: Mapping[str, Mapping[str, Row]] = {
             "TerminateInstanceInAutoScalingGroup",
         ),
     },
+    "codebuild": _rows(builds.projects, "BatchGetBuilds", "BatchGetProjects", "StartBuild", "StopBuild"),
     "dlm": {
         **_rows(managed.everything, "GetLifecyclePolicies"),
         **_rows(
@@ -167,6 +168,7 @@ TABLE: Mapping[str, Mapping[str, Row]] = {
         ),
         **_rows(identities.created, "CreateInstanceProfile", "CreateRole"),
     },
+    "logs": _rows(builds.streams, "GetLogEvents"),
     "s3": _rows(
         buckets.asks,
         "CreateBucket",

@@ -180,6 +180,8 @@ CHANGED: Mapping[str, tuple[str, ...]] = {
 READS = ("BatchCheck", "BatchGet", "Describe", "Get", "List")
 """How the names of actions begin that only look."""
 MAKES: Mapping[str, str] = {
+    "codebuild:StartBuild": "makes a build, whose role's rights the closure follows",
+    "codebuild:StopBuild": "ends a build of the project that is for runs",
     "dlm:CreateLifecyclePolicy": "makes a policy, whose role we pass",
     "ec2:AllocateAddress": "makes an address",
     "ec2:CreateFleet": "makes machines; images, groups and subnets are used",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
@@ -63,14 +63,17 @@ class Role:
     services: tuple[str, ...]
     own: Document
     boundary: str = ""
+    project: str = ""
+    """ARN of the project whose builds have the role; empty for none. Whoever starts one says what it does."""
 
 
 @dataclass
 class Account:
-    """An account where a template is deployed."""
+    """An account where a template is deployed. ``policies``: those that its owner wrote, by ARN."""
 
     template: Mapping[str, Any]
     parameters: Mapping[str, str]
+    policies: Mapping[str, Sequence[Statement]] = field(default_factory=dict)
 
     @cached_property
     def _resources(self) -> dict[str, Any]:
@@ -84,12 +87,17 @@ class Account:
             for name in self._resources["Role"]["ManagedPolicyArns"]
             for statement in self._resources[name]["PolicyDocument"]["Statement"]
         ]
+        within = [
+            properties for properties in self._resources.values() if {"PolicyName", "RoleName"} <= properties.keys()
+        ]
+        statements += [statement for properties in within for statement in properties["PolicyDocument"]["Statement"]]
         return Holder("our role", Document(_in_aws(statements)))
 
     @cached_property
     def boundaries(self) -> dict[str, Document]:
         """ARN -> the policies of the template that have a name."""
-        return {
+        own = {arn: Document(statements) for arn, statements in self.policies.items()}
+        return own | {
             f"arn:aws:iam::{ACCOUNT}:policy/{properties['ManagedPolicyName']}": Document(
                 _in_aws(properties["PolicyDocument"]["Statement"])
             )
@@ -104,7 +112,10 @@ class Account:
                 statements = [s for p in properties.get("Policies", ()) for s in p["PolicyDocument"]["Statement"]]
                 arn = f"arn:aws:iam::{ACCOUNT}:role{properties.get('Path', '/')}{properties['RoleName']}"
                 services = _trusted(properties["AssumeRolePolicyDocument"])
-                yield Role(name, arn, {}, services, Document(_in_aws(statements)))
+                for policy in properties.get("ManagedPolicyArns", ()):
+                    statements += self.policies.get(policy) or _of_aws(policy)
+                bound = properties.get("PermissionsBoundary", "")
+                yield Role(name, arn, {}, services, Document(_in_aws(statements)), bound, self._project(name))
         bound = next((arn for arn in self.boundaries if "-eks-boundary-" in arn), "")
         trusted = {"cluster": SERVICES[2], "node": SERVICES[1], "efs-csi": SERVICES[4]}
         for key, names in ATTACHED.items():
@@ -113,10 +124,17 @@ class Account:
             if bound:
                 yield Role(f"the role {key} of EKS", arn, {OUR_TAG: INSTALLATION}, (trusted[key],), own, bound)
 
+    def _project(self, role: str) -> str:
+        """The project whose builds have the role; empty for none."""
+        projects = [each["Name"] for each in self._resources.values() if each.get("ServiceRole") == role]
+        return f"arn:aws:codebuild:us-east-1:{ACCOUNT}:project/{projects[0]}" if projects else ""
 
-def closure(template: Mapping[str, Any], **parameters: str) -> dict[str, str]:
+
+def closure(
+    template: Mapping[str, Any], policies: Mapping[str, Sequence[Statement]] | None = None, **parameters: str
+) -> dict[str, str]:
     """``action on whose kind`` -> the principals that reach it, for all actions of one session on foreign resources."""
-    return dict(reversed(list(findings(Account(template, parameters)))))
+    return dict(reversed(list(findings(Account(template, parameters, policies or {})))))
 
 
 def findings(account: Account) -> Iterator[tuple[str, str]]:
@@ -156,6 +174,8 @@ def _reached(account: Account, holder: Holder) -> Iterator[Holder]:
         passed = any(
             holder.may("iam:PassRole", role.arn, {**here, "iam:PassedToService": service}) for service in role.services
         )
+        if role.project:
+            passed = passed or holder.may("codebuild:StartBuild", role.project, {"codebuild:source.buildspec": "any"})
         if passed or holder.may("iam:UpdateAssumeRolePolicy", role.arn, here):
             yield _filled(account, holder, role)
     arn = f"arn:aws:iam::{ACCOUNT}:role/stockyard/{PREFIX}-made-role"

@@ -36,6 +36,7 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 print("begun", flush=True)
 print("token", os.environ["STOCKYARD_RUN_TOKEN"], flush=True)
+print("secret", os.environ.get("SECRET"), flush=True)
 print("program", hashlib.sha256(open(sys.argv[0], "rb").read()).hexdigest(), flush=True)
 print("environment", *sorted(os.environ), flush=True)
 act = os.environ["ACT"]

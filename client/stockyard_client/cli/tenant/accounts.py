@@ -186,11 +186,17 @@ def describe(run: typer.Context, account: Account, output: Output = Form.TABLE) 
 
 
 @app.command()
-def template(run: typer.Context, account: Account) -> None:
+def template(
+    run: typer.Context,
+    account: Account,
+    runs: Annotated[
+        bool, typer.Option("--runs", help="The template for programs of node providers, such as OpenTofu.")
+    ] = False,
+) -> None:
     """Print the template that the account's owner deploys."""
     # Without spaces: CloudFormation takes no larger file than 51,200 bytes from who has no bucket for it.
     with contexts.of(run).client() as client:
-        body: Any = client.accounts.template(account)
+        body: Any = client.accounts.template(account, runs=runs)
     if isinstance(body, dict) and body.get("kind") == "List":
         echo(yaml_text(body).rstrip("\n"))
         return

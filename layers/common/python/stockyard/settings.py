@@ -100,6 +100,12 @@ class Choices:
     [replaced](decisions/0076-unhealthy-members-are-replaced.md)."""
     agent_image: str = ""
     """The image that clusters' agents run in: Python 3.11 or newer; empty for the agent's own choice."""
+    tofu_url: str = "https://github.com/opentofu/opentofu/releases/download"
+    """Where the [programs of node providers](decisions/0477-opentofu-comes-from-its-release.md) find OpenTofu's
+    releases, or a mirror of them: below it is `v1.12.6/tofu_1.12.6_linux_arm64.zip`, with the list of checksums."""
+    tofu_digest: str = ""
+    """SHA-256 of that archive, which nothing else is accepted for; empty: the release's own list of checksums says
+    it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,12 @@ def test_template_is_ready_for_cloudformation(cli, api, body, printed):
     assert cli("account", "template", "1").stdout == printed
 
 
+def test_template_for_runs_is_another(cli, api):
+    api.answer("GET", "/v1/cloud-accounts/1/template", {"Resources": {}})
+    assert cli("account", "template", "1", "--runs").stdout == '{"Resources":{}}\n'
+    assert dict(api.requests[-1].url.params) == {"runs": "true"}
+
+
 @pytest.mark.parametrize(("state", "code"), [("verified", 0), ("failed", 1)])
 def test_verify_tells_by_its_exit_code(cli, api, state, code):
     api.answer(

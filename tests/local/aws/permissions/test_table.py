@@ -19,7 +19,8 @@ from local.aws.permissions.account import Account
 from local.aws.permissions.calls import Call
 
 SERVICES = (
-    "autoscaling", "dlm", "ec2", "efs", "eks", "elb", "elbv2", "iam", "s3", "service-quotas", "ssm", "sts",
+    "autoscaling", "codebuild", "dlm", "ec2", "efs", "eks", "elb", "elbv2", "iam", "logs", "s3", "service-quotas",
+    "ssm", "sts",
 )  # fmt: skip
 """Services of boto3 that the providers call."""
 FOLDERS = ("clouds/aws", "clusters/ec2", "clusters/eks", "nodes")

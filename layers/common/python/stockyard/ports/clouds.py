@@ -92,6 +92,15 @@ class Cloud(Protocol):
 
 
 @runtime_checkable
+class RunsPrograms(Protocol):
+    """A cloud in whose accounts programs of node providers can run, see ``ports.runs``."""
+
+    def run_template(self, account: CloudAccount) -> dict[str, Any]:
+        """The document that a tenant deploys in the account besides, where such programs are to run."""
+        ...
+
+
+@runtime_checkable
 class ListsByLedger(Protocol):
     """A cloud whose sweep asks less where the ledger says whose a thing is."""
 

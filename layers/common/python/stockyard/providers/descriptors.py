@@ -12,6 +12,7 @@ from stockyard.domain.nodes.provider_kinds import ProviderKind
 from stockyard.errors import VendorRefused
 from stockyard.ports import Cloud, ClusterDriver, Secrets, Store
 from stockyard.ports.nodes import NodeSource
+from stockyard.ports.runs import Runner
 
 if TYPE_CHECKING:
     import httpx
@@ -39,6 +40,8 @@ class CloudDescriptor:
 
     kind: CloudKind
     make: Callable[[ProviderTools], Cloud]
+    runner: Callable[[ProviderTools], Runner] | None = None
+    """Maker of the machines that carry out programs of node providers in such accounts; None: there are none."""
 
 
 @dataclass(frozen=True, slots=True)

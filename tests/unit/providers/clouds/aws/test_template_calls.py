@@ -13,6 +13,7 @@ import botocore.session
 import stockyard.providers
 from local.aws.permissions import buckets, table
 from stockyard.providers.clouds.aws.policies import tenant_template
+from stockyard.providers.clouds.aws.runs import template as run_template
 from tests.harness import tenant_stack
 from tests.harness.worlds.stage import Stage
 
@@ -38,9 +39,10 @@ def _written_actions() -> set[str]:
     return actions
 
 
-def test_the_template_grants_every_call_that_the_code_makes(yard: Any) -> None:
+def test_the_templates_grant_every_call_that_the_code_makes(yard: Any) -> None:
     template = tenant_template.render(yard.account, "inst-1", Stage())
     statements = tenant_stack.every_statement(template, without=["EksBoundary"])
+    statements += run_template.statements(yard.account, "vantage")
     granted = {action for statement in statements for action in statement["Action"]}
     written = _written_actions()
     assert len(written) > 90, "the calls are found"

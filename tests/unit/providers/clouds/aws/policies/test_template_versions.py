@@ -184,6 +184,8 @@ def test_a_verification_tells_the_parts_and_warns_where_no_cluster_can_be_made(
     assert verification.message == (
         "The role can be assumed, and only with the external id."
         + (f" Its template {sentence_end}" if sentence_end else "")
+        + " The template for runs is not deployed in us-east-1: only node providers with programs that run there need"
+        " it."
     )
     assert [text[-40:] for text in verification.warnings] == [
         "with the parameter Kubeadm=yes or Eks=yes."[-40:]

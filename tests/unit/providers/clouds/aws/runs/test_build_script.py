@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from stockyard.errors import VendorRefused
-from stockyard.providers.clouds.aws.runs.buildspec import MOST_CHARACTERS, RELEASE, buildspec
+from stockyard.providers.clouds.aws.runs.buildspec import MOST_CHARACTERS, RELEASE, Release, buildspec
 from stockyard.providers.nodes import terraform
 from tests.harness.runs.worlds import zipped
 
@@ -56,7 +56,7 @@ def carried_out(
         (served / name).write_bytes(data)
     (binaries / "curl").write_text(CURL)
     (binaries / "curl").chmod(0o755)
-    phases = json.loads(buildspec(program, digest))["phases"]
+    phases = json.loads(buildspec(program, Release(digest=digest)))["phases"]
     script = "\n".join(["set -e", *phases["install"]["commands"], *phases["build"]["commands"]])
     environment = {"PATH": f"{binaries}:/usr/bin:/bin", "RELEASE": str(served), **variables}
     return subprocess.run(
@@ -114,7 +114,7 @@ def test_release_that_is_not_as_it_should_be_is_not_used(tmp_path: Path, name: s
 
 
 def test_program_that_came_otherwise_is_not_started(tmp_path: Path):
-    document = buildspec(PROGRAM, None)
+    document = buildspec(PROGRAM, Release("https://mirror.example/tofu"))
     digest = hashlib.sha256(PROGRAM).hexdigest()
     assert document.count(digest) == 1
     broken = json.loads(document.replace(digest, "0" * 64))
@@ -140,11 +140,11 @@ def test_buildspec_carries_the_program_of_runs_and_has_room():
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(folder.glob("*.py")):
             file.write(path, path.name)
-    document = buildspec(buffer.getvalue(), "0" * 64)
+    document = buildspec(buffer.getvalue(), Release(digest="0" * 64))
     assert len(document) < MOST_CHARACTERS * 0.9
     (text,) = re.findall(r"'([A-Za-z0-9+/=]+)' \| base64 -d > stockyard-run.zip", document)
     assert base64.b64decode(text) == buffer.getvalue()
     # CodeBuild repeats a command that failed
     assert all(len(command) < 300 for command in json.loads(document)["phases"]["build"]["commands"])
     with pytest.raises(VendorRefused, match="25600"):
-        buildspec(bytes(range(256)) * 80, None)
+        buildspec(bytes(range(256)) * 80, Release())

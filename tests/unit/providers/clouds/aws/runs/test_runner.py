@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -14,10 +16,13 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorThrottled, VendorUnavailable
+from stockyard.providers import registry
 from stockyard.providers.clouds.aws.runs import names
 from stockyard.providers.clouds.aws.runs.runner import session_policy
+from stockyard.providers.descriptors import ProviderTools
 from tests.harness.runs.places import account, place
 from tests.harness.runs.worlds import PREFIX, CodeBuildWorld, start, zipped
+from tests.harness.worlds.memory import MemorySecrets
 
 HERE = place("acme")
 
@@ -43,8 +48,21 @@ def test_program_reaches_the_build_byte_for_byte_and_its_token_no_log(world: Cod
     assert "canary" not in str(lines)
     (environment,) = [line.split()[1:] for line in lines if line.startswith("environment ")]
     expected = {"ACT", "HOME", "LANG", "PATH", "STOCKYARD_RUN_TOKEN", "STOCKYARD_TOFU", "TMPDIR"}
+    expected |= {"AWS_DEFAULT_REGION", "AWS_REGION", "CODEBUILD_BUILD_ID"}
     # the shell and Python set these
     assert set(environment) - {"PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE"} == expected
+
+
+def test_secrets_of_the_account_reach_the_program_and_no_log(world: CodeBuildWorld):
+    store = world.client(HERE, "secretsmanager")
+    store.create_secret(Name="stockyard-runs/dns", SecretString='{"user": "u", "password": "canary-password"}')
+    named = replace(start(), secret_variables={"SECRET": "stockyard-runs/dns:password"})
+    build = world.runner.start(HERE, named)
+    world.until(HERE, build, "ended")
+    assert "secret ***" in world.runner.log(HERE, build)
+    assert not [line for line in world.runner.log(HERE, build) if "canary" in line or line.startswith("[Container]")]
+    other = world.runner.start(HERE, replace(start("run_2"), secret_variables={"SECRET": "stockyard-runs/none"}))
+    assert "can't find the specified secret" in str(world.until(HERE, other, "ended").reason)
 
 
 def test_lines_are_there_while_the_program_runs(world: CodeBuildWorld):
@@ -127,3 +145,9 @@ def test_log_that_may_not_be_read_leaves_what_codebuild_says(world: CodeBuildWor
 
     with patch.object(BaseClient, "_make_api_call", call):
         assert world.runner.log(HERE, build) == ["The build failed: exit status 3"]
+
+
+def test_clouds_have_runners_by_their_name():
+    settings = SimpleNamespace(name_prefix=PREFIX, tofu_url="https://mirror.example/tofu", tofu_digest="")
+    (runner,) = [make(ProviderTools(settings, MemorySecrets)) for name, make in registry.runners().items()]
+    assert (list(registry.runners()), type(runner).__name__) == (["aws"], "CodeBuildRunner")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stockyard.domain.cloud_kinds import CloudKind
 from stockyard.ports import Cloud
+from stockyard.ports.runs import Runner
 from stockyard.providers.clouds.aws.default_region import DEFAULT_REGION
 from stockyard.providers.descriptors import CloudDescriptor, ProviderTools
 
@@ -18,6 +19,18 @@ def _make(tools: ProviderTools) -> Cloud:
     return AwsCloud(tools.settings, boto3.Session, tools.secrets)
 
 
+def _runner(tools: ProviderTools) -> Runner:
+    import boto3
+
+    from stockyard.providers.clouds.aws.runs.buildspec import Release
+    from stockyard.providers.clouds.aws.runs.runner import CodeBuildRunner
+    from stockyard.providers.clouds.aws.sessions import Sessions
+
+    settings = tools.settings
+    release = Release(settings.tofu_url, settings.tofu_digest or None)
+    return CodeBuildRunner(Sessions(boto3.Session, secrets=tools.secrets), settings.name_prefix, release)
+
+
 _MODELS = f"{__name__}.attributes"
 KIND = CloudKind(
     "aws",
@@ -27,4 +40,4 @@ KIND = CloudKind(
     reserved_tags=("aws:", "kubernetescluster"),
     secrets=("secret_access_key",),
 )
-DESCRIPTOR = CloudDescriptor(KIND, _make)
+DESCRIPTOR = CloudDescriptor(KIND, _make, _runner)

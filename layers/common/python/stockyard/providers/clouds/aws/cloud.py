@@ -16,6 +16,7 @@ from stockyard.providers.clouds.aws.kinds.registry import INNER
 from stockyard.providers.clouds.aws.policies import template_parts, template_versions, tenant_template
 from stockyard.providers.clouds.aws.resources import sweep
 from stockyard.providers.clouds.aws.resources.child_names import role_name
+from stockyard.providers.clouds.aws.runs import template as run_template
 from stockyard.providers.clouds.aws.sessions import (
     OpenSecrets,
     SessionFactory,
@@ -81,9 +82,8 @@ class AwsCloud:
         if arn != principal_arn(account):
             return Verification(False, f"The access key is of {arn}, not of {principal_arn(account)}.")
         known_as = principal_id(identity)
-        return Verification(
-            True, f"The access key is of {arn}.", (LASTING_KEY, *_other_principal(account, known_as)), known_as
-        )
+        text = f"The access key is of {arn}. {self._runs(account, tenant)}"
+        return Verification(True, text, (LASTING_KEY, *_other_principal(account, known_as)), known_as)
 
     def _verify_role(self, account: CloudAccount, tenant: str) -> Verification:
         try:
@@ -108,6 +108,7 @@ class AwsCloud:
         except PermissionDenied:
             template = self._template(account, tenant)
             text = f"The role can be assumed, and only with the external id.{_parts(template)}"
+            text += f" {self._runs(account, tenant)}"
             shortage = template_versions.shortage(template)
             known_as = principal_id(self._calls(account, tenant).call("sts", "get_caller_identity"))
             warnings = (*([shortage.text] if shortage is not None else []), *_other_principal(account, known_as))
@@ -120,6 +121,12 @@ class AwsCloud:
 
     def _template(self, account: CloudAccount, tenant: str) -> template_versions.Deployed:
         return template_versions.deployed(self._calls(account, tenant), account)
+
+    def _runs(self, account: CloudAccount, tenant: str) -> str:
+        """Sentence about programs of node providers in the account's own region."""
+        calls = self._calls(account, tenant)
+        absent = run_template.missing(calls, account, self._stage.name_prefix)
+        return absent or f"Programs of node providers can run in {calls.region}."
 
     def _calls(self, account: CloudAccount, tenant: str) -> Calls:
         (region,) = self.regions(account)
@@ -153,6 +160,11 @@ class AwsCloud:
     def template(self, account: CloudAccount, installation: str) -> dict[str, Any]:
         """See ``ports.Cloud.template``: a CloudFormation template."""
         document: dict[str, Any] = json.loads(json.dumps(tenant_template.render(account, installation, self._stage)))
+        return document
+
+    def run_template(self, account: CloudAccount) -> dict[str, Any]:
+        """See ``ports.RunsPrograms``: a CloudFormation template."""
+        document: dict[str, Any] = json.loads(json.dumps(run_template.render(account, self._stage.name_prefix)))
         return document
 
     def tagged(

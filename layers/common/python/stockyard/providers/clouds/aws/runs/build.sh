@@ -1,5 +1,6 @@
-# Carries out the program of a run: sh stockyard-build.sh DIGEST RELEASE [DIGEST_OF_TOFU]
-# DIGEST is that of stockyard-run.zip beside this file, RELEASE the version of OpenTofu; both digests are SHA-256.
+# Carries out the program of a run: sh stockyard-build.sh DIGEST RELEASE URL [DIGEST_OF_TOFU]
+# DIGEST is that of stockyard-run.zip beside this file, RELEASE the version of OpenTofu, URL the place of its releases;
+# both digests are SHA-256.
 # curl takes a proxy from HTTPS_PROXY, and never leaves TLS.
 set -eu
 
@@ -10,11 +11,12 @@ fail() {
 
 fetch() {
     curl --fail --silent --show-error --location --proto =https --tlsv1.2 --connect-timeout 20 --max-time 300 \
-        --retry 5 --output "$1" "https://github.com/opentofu/opentofu/releases/download/v$release/$1" ||
+        --retry 5 --output "$1" "$url/v$release/$1" ||
         fail "$1 of OpenTofu's release $release could not be fetched."
 }
 
 release=$2
+url=$3
 echo "$1  stockyard-run.zip" | sha256sum --check --status || fail "The program of the run has not come as it was sent."
 tofu=${STOCKYARD_TOFU:-}
 if [ -z "$tofu" ]; then
@@ -25,8 +27,8 @@ if [ -z "$tofu" ]; then
     esac
     archive=tofu_${release}_linux_$machine.zip
     fetch "$archive"
-    if [ -n "${3:-}" ]; then
-        echo "$3  $archive" > checksum
+    if [ -n "${4:-}" ]; then
+        echo "$4  $archive" > checksum
     else
         fetch "tofu_${release}_SHA256SUMS"
         grep " $archive\$" "tofu_${release}_SHA256SUMS" > checksum || fail "The release names no checksum of $archive."

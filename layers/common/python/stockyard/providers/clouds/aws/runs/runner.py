@@ -20,7 +20,7 @@ from stockyard.errors import (
 from stockyard.ports.runs import RunnerPlace, RunnerState, RunStart
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.runs import names
-from stockyard.providers.clouds.aws.runs.buildspec import buildspec
+from stockyard.providers.clouds.aws.runs.buildspec import Release, buildspec
 from stockyard.providers.clouds.aws.sessions import Sessions
 
 FEWEST_MINUTES, MOST_MINUTES = 5, 2160
@@ -28,8 +28,10 @@ FEWEST_MINUTES, MOST_MINUTES = 5, 2160
 QUEUE_MINUTES = 60
 """How long a build may wait for a machine."""
 LAST_LINES = 100
-MOST_TEXT = 300
-"""Characters of a reason. CodeBuild's own texts hold whole commands."""
+MOST_TEXT, MOST_OF_LINE = 300, 1000
+"""Characters of a reason, and of a line."""
+OF_CODEBUILD = "[Container] "
+"""Beginning of CodeBuild's own lines, which repeat whole commands, and of which its phases say the rest."""
 _WAITING = frozenset({"SUBMITTED", "QUEUED", "PROVISIONING"})
 _ENDS: Mapping[str, str | None] = {
     "SUCCEEDED": None,
@@ -43,10 +45,10 @@ _HIDDEN = "(hidden)"
 
 
 class CodeBuildRunner:
-    """Builds in tenants' accounts. ``prefix`` is the stage's prefix of names, ``digest`` see ``buildspec``."""
+    """Builds in tenants' accounts. ``prefix`` is the stage's prefix of names; ``release`` says where OpenTofu is."""
 
-    def __init__(self, sessions: Sessions, prefix: str, digest: str | None = None) -> None:
-        self._sessions, self._prefix, self._digest = sessions, prefix, digest
+    def __init__(self, sessions: Sessions, prefix: str, release: Release | None = None) -> None:
+        self._sessions, self._prefix, self._release = sessions, prefix, release or Release()
 
     def start(self, place: RunnerPlace, start: RunStart) -> str:
         """See ``ports.Runner.start``. For five minutes CodeBuild answers a second start with the same build."""
@@ -59,7 +61,7 @@ class CodeBuildRunner:
                 "codebuild",
                 "start_build",
                 projectName=names.project_name(place.account, self._prefix),
-                buildspecOverride=buildspec(start.program, self._digest),
+                buildspecOverride=buildspec(start.program, self._release),
                 environmentVariablesOverride=[*plain, *secret],
                 idempotencyToken=start.id,
                 timeoutInMinutesOverride=min(MOST_MINUTES, max(FEWEST_MINUTES, math.ceil(start.limit_seconds / 60))),
@@ -138,7 +140,8 @@ class CodeBuildRunner:
             )
         except (PermissionDenied, VendorNotFound):
             return []
-        return [str(event["message"]).rstrip("\n") for event in answer["events"]]
+        lines = [str(event["message"]).rstrip("\n")[:MOST_OF_LINE] for event in answer["events"]]
+        return [line for line in lines if not line.startswith(OF_CODEBUILD)]
 
     @contextmanager
     def _explained(self, place: RunnerPlace) -> Iterator[None]:
