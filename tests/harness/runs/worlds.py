@@ -17,7 +17,7 @@ from botocore.exceptions import ReadTimeoutError
 from moto import mock_aws
 
 from local.aws.corrections.builds import Builds, Carried, played_builds
-from local.builds.processes import BuildProcesses
+from local.builds.processes import BuildProcesses, Program
 from stockyard.errors import VendorTimeout
 from stockyard.ports.runs import Runner, RunnerPlace, RunnerState, RunStart
 from stockyard.providers.clouds.aws.runs import names
@@ -157,14 +157,16 @@ class Tofu:
 
 
 class CodeBuildWorld:
-    """CodeBuild as moto plays it with our corrections; the programs are processes."""
+    """CodeBuild as moto plays it with our corrections; the programs are processes. ``tofu``: with that OpenTofu, and
+    without haste; None: with none."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tofu: Program | None = None) -> None:
         self._stack = ExitStack()
         self._stack.enter_context(mock_aws())
-        self.processes = BuildProcesses(folder, tofu=Tofu())
+        self.processes = BuildProcesses(folder, tofu=tofu or Tofu())
         self._stack.callback(self.processes.close)
-        self.builds = self._stack.enter_context(played_builds(Builds(_Hasty(self.processes), at_once=MOST, queued=0)))
+        player = self.processes if tofu else _Hasty(self.processes)
+        self.builds = self._stack.enter_context(played_builds(Builds(player, at_once=MOST, queued=0)))
         self.sessions = Sessions(boto3.Session)
         self.runner = CodeBuildRunner(self.sessions, PREFIX)
 
