@@ -196,11 +196,14 @@ class KubernetesApi:
         answer = self._call(Subject("review", kind, resource, namespace), "POST", path, body=body)
         return (answer.get("status") or {}).get("allowed") is True
 
-    def list(self, api_version: str, kind: str, namespace: str = "", labels: str = "") -> list[Object]:
-        """All objects of a kind, of all namespaces without one, by a label selector; none where it is not served."""
+    def list(
+        self, api_version: str, kind: str, namespace: str = "", labels: str = "", *, page: int = PAGE
+    ) -> list[Object]:
+        """All objects of a kind, of all namespaces without one, by a label selector; none where it is not served.
+        ``page``: how many come with one answer; fewer of large objects."""
         for attempt in range(_NEW_LISTS):
             try:
-                return list(self._pages(api_version, kind, namespace, labels))
+                return list(self._pages(api_version, kind, namespace, labels, page))
             except VendorNotFound:
                 return []
             except VendorRefused as error:
@@ -208,9 +211,9 @@ class KubernetesApi:
                     raise
         raise AssertionError
 
-    def _pages(self, api_version: str, kind: str, namespace: str, labels: str) -> Iterator[Object]:
+    def _pages(self, api_version: str, kind: str, namespace: str, labels: str, page_size: int) -> Iterator[Object]:
         resource = self._resource(api_version, kind)
-        query = {"limit": str(PAGE), **({"labelSelector": labels} if labels else {})}
+        query = {"limit": str(page_size), **({"labelSelector": labels} if labels else {})}
         subject = Subject("list", kind, namespace=namespace)
         while True:
             page = self._call(subject, "GET", resource.path(namespace), query)

@@ -8,9 +8,10 @@ after that: what is left out of the next document is removed. So each document h
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stockyard.providers.clouds.kubernetes.features import BARE_METAL_HOST
 from stockyard.providers.kubernetes.client import KubernetesApi
 
 Host = Mapping[str, Any]
@@ -23,8 +24,15 @@ ADDRESS = "metal3.vcluster.com/ip-address"
 FREE = frozenset({"available", "ready"})
 """States in which a host has no image and was wiped; the second in old releases."""
 PROVISIONED = "provisioned"
+_PAGE = 20
 _ASIDE = frozenset({"baremetalhost.metal3.io/paused", "baremetalhost.metal3.io/detached"})
 """Annotations by which an owner keeps the operator from a host."""
+
+
+def listed(api: KubernetesApi, namespace: str, labels: str = "") -> Sequence[Host]:
+    """The hosts of a namespace, by a label selector. What an inspection finds makes them large, so few come at once: an
+    answer has to go through a site."""
+    return api.list(BARE_METAL_HOST.api_version, BARE_METAL_HOST.kind, namespace, labels, page=_PAGE)
 
 
 def holder(host: Host) -> str | None:

@@ -100,7 +100,7 @@ class KubernetesHosts:
     def offers(self, account: CloudAccount, tenant: str, moment: str) -> bytes:
         """See ``ports.clouds.SellsByAccount.offers``: the machines that can be counted, which are hosts of bare
         metal."""
-        return host_sheets.counted(self._access.client(tenant, account), account, tenant, moment)
+        return host_sheets.counted(lambda: self._access.client(tenant, account), account, tenant, moment)
 
     def tagged(
         self,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 from stockyard.domain.records import CloudAccount
 from stockyard.providers.clouds.kubernetes import bare_metal
-from stockyard.providers.clouds.kubernetes.features import BARE_METAL_HOST, METAL3
+from stockyard.providers.clouds.kubernetes.features import METAL3
 from stockyard.providers.clouds.kubernetes.marks import TENANT, label_value, labels_of
 from stockyard.providers.kubernetes.client import KubernetesApi
 
@@ -42,13 +42,13 @@ class HostSheet:
     hosts: tuple[CountedHost, ...] = field(default=())
 
 
-def counted(api: KubernetesApi, account: CloudAccount, tenant: str, moment: str) -> bytes:
+def counted(api: Callable[[], KubernetesApi], account: CloudAccount, tenant: str, moment: str) -> bytes:
     """Count of the hosts in the account's namespaces. An account for other kinds of machines has none, and is not
     asked."""
     hosts: list[CountedHost] = []
     if METAL3 in (account.attributes.get("features") or ()):
         for namespace in account.attributes.get("namespaces") or ():
-            hosts += _counted(api, str(namespace), tenant)
+            hosts += _counted(api(), str(namespace), tenant)
     document = {"form": _FORM, "moment": moment, "hosts": [asdict(host) for host in hosts]}
     return gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
 
@@ -74,9 +74,7 @@ def room(host: bare_metal.Host) -> tuple[int | None, int | None]:
 
 
 def _counted(api: KubernetesApi, namespace: str, tenant: str) -> Iterator[CountedHost]:
-    kind = BARE_METAL_HOST
-    hosts: Sequence[bare_metal.Host] = api.list(kind.api_version, kind.kind, namespace)
-    for host in hosts:
+    for host in bare_metal.listed(api, namespace):
         labels = labels_of(host)
         is_own = bare_metal.holder(host) is not None and labels.get(TENANT) == label_value(tenant)
         cpus, memory_mib = room(host)

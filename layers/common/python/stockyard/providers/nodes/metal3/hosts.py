@@ -55,7 +55,7 @@ class Hosts:
     def listed(self, selector: Mapping[str, Any]) -> Sequence[Host]:
         """The hosts with these labels."""
         text = selectors.text_of(selector)
-        return self.api.list(BARE_METAL_HOST.api_version, BARE_METAL_HOST.kind, self.namespace, text)
+        return bare_metal.listed(self.api, self.namespace, text)
 
     def is_own(self, host: Host) -> bool:
         """Whether the claim holds the host."""

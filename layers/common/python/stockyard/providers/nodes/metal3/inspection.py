@@ -13,22 +13,17 @@ from stockyard.providers.clouds.kubernetes.host_sheets import HostSheet
 from stockyard.providers.nodes.metal3 import properties as settings
 from stockyard.providers.nodes.metal3 import stock
 
-_BMO = "https://github.com/metal3-io/baremetal-operator/config"
-COMMANDS = {
-    "metal3": (
-        "kubectl apply -f https://github.com/cert-manager/cert-manager/releases/latest/download/cert-manager.yaml",
-        f"kubectl apply -k '{_BMO}/overlays/basic-auth_tls?ref=v0.12.0'",
-    ),
-    "dhcp": (
-        "helm repo add metal3 https://metal3-io.github.io/metal3-helm-chart",
-        "kubectl apply -k 'https://github.com/metal3-io/ironic-standalone-operator/config/default'",
-    ),
-    "multus": (
-        "kubectl apply -f https://raw.githubusercontent.com/k8snetworkplumbingwg/multus-cni/master/deployments/"
-        "multus-daemonset-thick.yml",
-    ),
+_BY_OWNER = "Nothing is installed into a host. Its owner does it"
+DEPLOYED = {
+    "metal3": f"{_BY_OWNER}: kubectl apply -f"
+    " https://github.com/cert-manager/cert-manager/releases/latest/download/cert-manager.yaml && kubectl apply -k"
+    " 'https://github.com/metal3-io/baremetal-operator/config/overlays/basic-auth_tls?ref=v0.12.0'; and Ironic, as"
+    " Metal3's guide has it.",
+    "dhcp": f"{_BY_OWNER}, in the hosts' network: or addresses are said by {settings.RANGE}.",
+    "multus": f"{_BY_OWNER}: kubectl apply -f https://raw.githubusercontent.com/k8snetworkplumbingwg/multus-cni/master/"
+    "deployments/multus-daemonset-thick.yml",
 }
-"""Commands by which a host's owner installs what a document asks us to deploy."""
+"""Words to whoever asks us to install a part of Metal3: who does it, and how."""
 REFUSED = {
     "neutronEnabled": "Networks of Neutron are not made: prepare the hosts' networks, and leave this field out.",
     "netris": "Netris is not spoken to: prepare the hosts' networks there, and leave this field out.",
@@ -47,9 +42,7 @@ def findings(provider: NodeProvider, account: CloudAccount | None) -> Iterator[F
     block = block_of(provider)
     for name, part in (block.get("deploy") or {}).items():
         if (part or {}).get("enabled"):
-            commands = " && ".join(COMMANDS[name])
-            text = f"Nothing is installed into a host. Its owner does it: {commands}"
-            yield Finding(pointer("spec", "deploy", name), text)
+            yield Finding(pointer("spec", "deploy", name), DEPLOYED[name])
     for name, text in REFUSED.items():
         if block.get(name):
             yield Finding(pointer("spec", name), text)

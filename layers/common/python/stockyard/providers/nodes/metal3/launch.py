@@ -61,17 +61,13 @@ class Launch:
         host = self._host_of(line) if line is not None else None
         if line is None or host is None:
             line, host = self._take()
-        for _ in range(2):  # a host that fails is followed by the next at once
-            node_settings = self._settings(line, host)
-            if self._has_failed(host):
+        try:
+            if self._has_failed(host):  # it is followed by the next at once
                 self._leave(line, host)
                 line, host = self._take()
-                continue
-            try:
-                return self._provision(line, host, node_settings)
-            except ObjectChanged:
-                return Outcome(False, f"Host {line.key} has changed.", 1)
-        return Outcome(False, f"Host {line.key} is taken.", 1)
+            return self._provision(line, host, self._settings(line, host))
+        except ObjectChanged:
+            return Outcome(False, f"Host {line.key} has changed.", 1)
 
     def _host_of(self, line: Resource) -> Host | None:
         """The host that an earlier step took; None when it has to be another one."""
@@ -93,6 +89,7 @@ class Launch:
         reasons: list[str] = []
         for option in self._options():
             name, zone = option.type_of(self.work.provider.name), next(iter(option.zones), "*")
+            self._check(name)
             suitable = self.hosts.suitable(need(self.work.provider, self.work.claim, name))
             for host in suitable:
                 host_name = host["metadata"]["name"]
@@ -108,6 +105,18 @@ class Launch:
             text = ", ".join(hindrances(suitable, refused_hosts)) or "none is left"
             reasons.append(f"of {len(suitable)} hosts for {name} {text}" if suitable else f"no host fits {name}")
         raise InsufficientCapacity(f"No host is free: {'; '.join(reasons)}.", code="NoFreeHost", refused=refusals)
+
+    def _check(self, name: str) -> None:
+        """Raise ``NodeCouldNotBeProvisioned`` for settings that no host could be given: before one is taken."""
+        node_settings = wished(self.work.provider, self.work.claim, name)
+        self._image(node_settings)
+        fault = next(settings.network_faults(node_settings), None)
+        if fault is not None:
+            raise NodeCouldNotBeProvisioned(f"{fault[0]}: {fault[1]}.")
+
+    def _image(self, node_settings: Mapping[str, str]) -> settings.Image:
+        name = settings.image_name(node_settings)
+        return settings.image_of(node_settings, self.os_image(name) if name else None)
 
     def _settings(self, line: Resource, host: Host) -> Mapping[str, str]:
         """Settings of the node type, under what the host's own annotations say."""
@@ -140,10 +149,9 @@ class Launch:
             fault = next(settings.network_faults(node_settings), None)
             if fault is not None:
                 raise NodeCouldNotBeProvisioned(f"Host {line.key}: {fault[0]}: {fault[1]}.")
-            image_name = settings.image_name(node_settings)
-            image = settings.image_of(node_settings, self.os_image(image_name) if image_name else None)
+            image = self._image(node_settings)
             if settings.RANGE in node_settings and (ADDRESS not in node_settings or bare_metal.is_added(host, ADDRESS)):
-                host = self._addressed(host, node_settings)
+                host = self._addressed(line, host, node_settings)
                 node_settings = {**node_settings, **of_host(host)}
             secret = self._secrets(host, node_settings)
             host = self.hosts.provision(host, image, secret)
@@ -163,7 +171,7 @@ class Launch:
         }
         return Outcome(True, f"Host {line.key} has its image and is on.", facts=facts)
 
-    def _addressed(self, host: Host, node_settings: Mapping[str, str]) -> Host:
+    def _addressed(self, line: Resource, host: Host, node_settings: Mapping[str, str]) -> Host:
         """The host with an address of the range that no other host of the namespace has. Whoever sees that somebody
         else has it too gives way, so that one who has looked afterwards keeps it."""
         name = host["metadata"]["name"]
@@ -182,9 +190,9 @@ class Launch:
             used |= {present, str(own.ip), node_settings.get(settings.GATEWAY)}
             address = next((str(a) for a in (*there[order:], *there[:order]) if str(a) not in used), None)
             if address is None:
-                raise NodeCouldNotBeProvisioned(
-                    f"{settings.RANGE}: every address of {node_settings[settings.RANGE]} is used."
-                )
+                text = f"{settings.RANGE}: every address of {node_settings[settings.RANGE]} is used."
+                way = (self._type(line), str(line.detail.get("capacity_type")), str(line.detail.get("zone")))
+                raise InsufficientCapacity(text, code="NoFreeAddress", refused=[way])
             host = bare_metal.apply(self.hosts.api, host, bare_metal.change_document(host, {ADDRESS: address}))
         raise ObjectChanged(f"no address for host {name} is free of others for long enough")
 

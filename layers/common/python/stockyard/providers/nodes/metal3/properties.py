@@ -96,6 +96,8 @@ def faults(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield IMAGE_URL, f"this setting is required, with {IMAGE_CHECKSUM}; or {PROPERTY}"
     if (form := properties.get(IMAGE_FORMAT)) and form not in FORMATS:
         yield IMAGE_FORMAT, f"must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+    if (own := properties.get(USER_DATA)) and not own.startswith(("#!", "#cloud-config")):
+        yield USER_DATA, "must begin with #cloud-config, or as a script with #!"
     yield from network_faults(properties)
 
 
