@@ -20,6 +20,7 @@ from stockyard.operations.manifests.desired import read_desired
 from stockyard.operations.node_providers.os_images import create_os_image
 from stockyard.ports import Put
 from stockyard.providers.clouds.kubernetes import bare_metal
+from tests.harness.bare_metal.yard import ROUTED
 from tests.harness.worlds.kubernetes_host import NAMESPACE, NUMBER
 from tests.workflows.bare_metal_life import BareMetalLife
 
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.skipif(not FILES, reason="the published examples are no
 
 
 class ExampleLife(BareMetalLife):
-    """A life whose hosts are those of the example, and whose provider is the one that it declares."""
+    """A life on hosts of the example, by the provider that the example declares."""
 
     provider = "metal3-provider."
 
@@ -75,6 +76,7 @@ def with_our_host(document: dict[str, Any]) -> dict[str, Any]:
     """The example with the account and the namespace of the test's host."""
     document = copy.deepcopy(document)
     document["spec"]["metal3"]["clusterRef"] = {"cluster": NUMBER, "namespace": NAMESPACE}
+    document["spec"]["properties"] = ROUTED
     return document
 
 

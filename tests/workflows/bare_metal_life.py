@@ -16,7 +16,7 @@ from stockyard.providers.clouds.kubernetes import bare_metal
 from stockyard.providers.clouds.kubernetes.cloud import KubernetesHosts
 from stockyard.providers.nodes.metal3.provider import Metal3Nodes
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
-from tests.harness.bare_metal.yard import CONFIG, BareMetalYard, block
+from tests.harness.bare_metal.yard import CONFIG, ROUTED, BareMetalYard, block
 from tests.harness.worlds.kubernetes_host import NAMESPACE, NUMBER, SITE
 from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import make_world
@@ -93,7 +93,7 @@ class BareMetalLife(MachineLife):
         sheet = b"" if without else cloud.offers(yard.account, "acme", moment)
         record = PriceSheet(ids.account_sheet(NUMBER), moment, sheet)
         world.services.store.commit(Create(cluster), Create(yard.account), Put(record))
-        nodes.provider("hall", kind="metal3", block=block(KIND, **NETWORK))
+        nodes.provider("hall", kind="metal3", block=block(KIND, **NETWORK), properties=ROUTED)
         nodes.provider("lab", SCARCE, block={"launchSeconds": 1, "joinSeconds": 2})
         if full:
             yard.use(list(yard.machines))

@@ -21,7 +21,7 @@ from stockyard.ports import Create, Put
 from stockyard.ports.node_work import NodeWork
 from stockyard.providers.clouds.kubernetes import bare_metal
 from stockyard.providers.nodes.metal3.provider import Metal3Nodes
-from tests.harness.bare_metal.yard import CONFIG, BareMetalYard, block
+from tests.harness.bare_metal.yard import CONFIG, ROUTED, BareMetalYard, block
 from tests.harness.worlds.kubernetes_host import NUMBER
 from tests.harness.worlds.node_source_cases import CLUSTER, MOMENT, PROVIDER, cluster_of
 from tests.harness.worlds.ports import with_ports
@@ -121,7 +121,7 @@ def test_claims_beyond_the_count_wait_as_scarce_and_say_so() -> None:
     cloud = yard.cloud()
     sheet = PriceSheet(ids.account_sheet(NUMBER), moment, cloud.offers(yard.account, "acme", moment))
     world.services.store.commit(Create(yard.account), Put(sheet), Create(cluster_of("aws", 1)))
-    nodes.provider("hall", kind="metal3", block=block(KIND))
+    nodes.provider("hall", kind="metal3", block=block(KIND), properties=ROUTED)
     source = Metal3Nodes(CONFIG, yard.access(), lambda _: world.services.store)
     nodes.services = with_ports(nodes.services, node_sources={"metal3": source}, clouds={"kubernetes": cloud})
     claims = [nodes.claim(f"c{number}", cluster_ref=CLUSTER) for number in range(CLAIMS)]

@@ -10,7 +10,7 @@ import httpx
 from local.bare_metal import BareMetalOperator, Caller, InProcess, bare_metal_host, credentials
 from local.kubernetes.definitions import METAL3 as DEFINED
 from local.kubernetes.definitions import definitions
-from stockyard.providers.clouds.kubernetes import bare_metal
+from stockyard.providers.clouds.kubernetes import bare_metal, reach
 from stockyard.providers.clouds.kubernetes.features import METAL3
 from stockyard.providers.kubernetes.client import KubernetesApi
 from stockyard.providers.nodes.metal3.launch import Metal3Config
@@ -22,6 +22,8 @@ IMAGE = {
     "metal3.vcluster.com/image-url": "https://images.example.test/noble.qcow2",
     "metal3.vcluster.com/image-checksum": "a" * 64,
 }
+ROUTED = {reach.NETWORK: reach.ROUTED}
+"""Properties of a provider whose hosts and clusters reach each other."""
 NETWORK_DATA = {"name": "of-the-owner"}
 SIZE = {"cpus": 64, "memory": 262_144}
 """Room of each host: CPUs, and MiB of memory."""

@@ -8,6 +8,7 @@ from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import CloudAccount, NodeProvider
 from stockyard.domain.values.pointers import pointer
 from stockyard.ports import Finding
+from stockyard.providers.clouds.kubernetes import reach
 from stockyard.providers.clouds.kubernetes.features import METAL3
 from stockyard.providers.clouds.kubernetes.host_sheets import HostSheet
 from stockyard.providers.nodes.metal3 import properties as settings
@@ -47,6 +48,8 @@ def findings(provider: NodeProvider, account: CloudAccount | None) -> Iterator[F
         if block.get(name):
             yield Finding(pointer("spec", name), text)
     yield from _of_account(provider, account)
+    if fault := reach.network_fault(provider):
+        yield Finding("/spec/properties", fault)
     for at, properties in _properties(provider):
         for key, fault in settings.faults(properties):
             yield Finding(pointer(*at, key), f"{key}: {fault}.")

@@ -17,7 +17,7 @@ from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
-from stockyard.providers.clouds.kubernetes import bare_metal, host_sheets, orphans
+from stockyard.providers.clouds.kubernetes import bare_metal, host_sheets, orphans, reach
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.features import BARE_METAL_HOST, SECRET
 from stockyard.providers.clouds.kubernetes.marks import marks
@@ -81,13 +81,20 @@ class Metal3Nodes:
         """See ``ports.nodes.LaunchesSlowly``."""
         return _LIMITS
 
+    # See ``ports.nodes.HasTopology``.
+    location = staticmethod(reach.location)
+    out_of_reach = staticmethod(reach.out_of_reach)
+    out_of_zone = staticmethod(reach.out_of_zone)
+    zones = staticmethod(reach.zones)
+
     def inspect(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[Finding]:
         """See ``ports.nodes.NodeSource.inspect``."""
         findings = list(inspection.findings(provider, account))
         return findings or list(inspection.remarks(provider, self._sheet, is_counted=self._is_counted))
 
-    def prepare(self, work: EnvironmentWork) -> Outcome:  # noqa: ARG002
-        """There is nothing to set up."""
+    def prepare(self, work: EnvironmentWork) -> Outcome:
+        """There is nothing to set up; whether the cluster is in reach is checked before the first node."""
+        reach.check(work.provider, work.cluster)
         return Outcome(True)
 
     def launch(self, work: NodeWork) -> Outcome:
