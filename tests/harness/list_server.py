@@ -1,0 +1,36 @@
+"""A stand-in for the API server that serves one file to everybody, in a network namespace of its own.
+
+``python -m tests.harness.list_server FILE CERTIFICATE KEY PORT``.
+"""
+
+from __future__ import annotations
+
+import http.server
+import ssl
+import sys
+from pathlib import Path
+
+
+def main(file: str, certificate: str, key: str, port: str) -> None:
+    """Serve until the process is ended."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            data = Path(file).read_bytes()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = http.server.ThreadingHTTPServer(("0.0.0.0", int(port)), Handler)  # noqa: S104 - a namespace's own
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
