@@ -20,6 +20,7 @@ EXTENSIONS, DEFINITIONS = "apiextensions.k8s.io", "customresourcedefinitions"
 MIRROR, MIRRORED = "karpenter.sh", "stockyard.dev/mirrored"
 CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
 JOIN = "stockyard-join"
+OVERLAY = "overlay"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 Document = dict[str, Any]
 _READ = (
@@ -70,6 +71,9 @@ def documents() -> list[Document]:
         *_mirror_only(),
         *_own_pools_do_nothing(),
         *_joining(),
+        # Machines of an overlay read the list of all of them.
+        *_bound(NAMESPACE, _rule("", "configmaps", "get", names=(OVERLAY,)), name=f"stockyard-{OVERLAY}",
+                subject={"kind": "Group", "apiGroup": RBAC, "name": "system:nodes"}),
     ]  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from .kubernetes import Kubernetes
 from .loop import Agent
 from .mirror import Mirror
 from .observation import timestamp
+from .overlay import OverlayList
 from .pod_reports import PodReports
 from .process import run_until_signal
 from .settings import Settings
@@ -90,6 +91,7 @@ def assembled(settings: Settings, mirror: Mirror, secrets: KubeconfigSecrets) ->
         log=log,
         mirror=mirror.hear,
         secrets=secrets.hear,
+        overlay=OverlayList(kube, log),
     )
 
 

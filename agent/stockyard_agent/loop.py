@@ -33,6 +33,17 @@ class ReportsOfPods(Protocol):
         """Set the seconds within which moves are reported."""
 
 
+class ListOfOverlay(Protocol):
+    """Calls of the loop to the list of the overlay's machines; see ``overlay.OverlayList``."""
+
+    @property
+    def version(self) -> str | None:
+        """The version of the list that was written last."""
+
+    def hear(self, content: Mapping[str, Any] | None) -> None:
+        """Write the list of an answer, if it has one."""
+
+
 class Agent:
     """``jitter`` returns numbers from 0 to 1; ``authority`` the PEM text of the cluster's certificate authority.
 
@@ -54,10 +65,11 @@ class Agent:
         log: Callable[[str], None],
         mirror: Callable[[str | None, Sequence[Mapping[str, Any]]], None] = lambda _, __: None,
         secrets: Callable[[bool], None] = lambda _: None,
+        overlay: ListOfOverlay | None = None,
     ) -> None:
         self._kube, self._stockyard, self._inbox, self._approvals = kube, stockyard_api, inbox, approvals
         self._authority, self._pin, self._now, self._jitter, self._log = authority, pin, now, jitter, log
-        self._mirror, self._secrets = mirror, secrets
+        self._mirror, self._secrets, self._overlay = mirror, secrets, overlay
         self._pods: ReportsOfPods | None = None
         self._sequence = 0
         self._failures = 0
@@ -124,12 +136,17 @@ class Agent:
         # The clock lets a newly started agent continue above the numbers of the agent before it.
         self._sequence = max(self._sequence + 1, int(moment.timestamp() * 1000))
         pods = self._pods.state if self._pods else None
-        body = encoded(observed, self._inbox.results, sequence=self._sequence, moment=moment, pin=pin, pods=pods)
+        overlay = self._overlay.version if self._overlay else None
+        body = encoded(
+            observed, self._inbox.results, sequence=self._sequence, moment=moment, pin=pin, pods=pods, overlay=overlay
+        )
         answer = self._stockyard.post(body)
         if self._pods:
             self._pods.ask(answer.pods_interval)
         self._mirror(answer.mirror, observed["nodes"])
         self._secrets(answer.kubeconfig_secrets)
+        if self._overlay:
+            self._overlay.hear(answer.overlay)
         self._inbox.take(answer.commands)
         return answer.interval
 

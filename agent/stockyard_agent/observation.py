@@ -50,10 +50,12 @@ def encoded(
     moment: datetime,
     pin: str,
     pods: Mapping[str, Any] | None = None,
+    overlay: str | None = None,
 ) -> bytes:
     """The body of a post. When it is too large, labels that scheduling does not need are left out.
 
-    ``pods`` is what is known of the reports of pods. Raises ``TooLarge``.
+    ``pods`` is what is known of the reports of pods, ``overlay`` the version of the list of the overlay's machines that
+    was written. Raises ``TooLarge``.
     """
     body = {
         "sequence": sequence,
@@ -64,6 +66,7 @@ def encoded(
         "nodes": observed["nodes"],
         "results": list(results),
         "pods": pods,
+        "overlay": overlay,
     }
     data = json.dumps(body, separators=(",", ":")).encode()
     if len(data) > LIMIT:

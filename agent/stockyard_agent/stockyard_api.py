@@ -28,6 +28,8 @@ class Answer:
     pods_interval: float | None = None
     kubeconfig_secrets: bool = False
     """Whether there are Secrets with kubeconfigs to keep or to remove."""
+    overlay: dict[str, Any] | None = None
+    """The list of the overlay's machines, not yet validated, where another one was written; else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,15 @@ class StockyardApi:
         mirror = content.get("mirror")
         pods = _seconds(content, "pods_interval_seconds")
         secrets = content.get("kubeconfig_secrets") is True
-        return Answer(commands, _interval(content), mirror if isinstance(mirror, str) else None, pods, secrets)
+        overlay = content.get("overlay")
+        return Answer(
+            commands,
+            _interval(content),
+            mirror if isinstance(mirror, str) else None,
+            pods,
+            secrets,
+            overlay if isinstance(overlay, dict) else None,
+        )
 
     def report_pods(self, body: bytes) -> PodsAnswer:
         """Send a report of pods. Raises as ``post`` does."""

@@ -83,7 +83,7 @@ def report_ready(request: Request, services: Services) -> Answer:
 @http.route(
     "POST /v1/clusters/{id}/bootstrap",
     open_because=BOOTING,
-    body="clusters.machines:BootstrapProof",
+    body="clusters.machines:BootstrapRequest",
     answers={200: "clusters.machines:BootstrapAnswer"},
     description="By a presigned sts:GetCallerIdentity request of the control plane's instance, or by its user data's "
     "token, valid 30 minutes and until the machine has reported. 409 until the endpoint is known.",
@@ -95,11 +95,25 @@ def bootstrap_machine(request: Request) -> Answer:
     cluster_id = request.params["id"]
     proof = request.body.proof()
     with _proving(cluster_id, proof) as (tenant, services):
-        configuration = bootstrap.bootstrap_machine(services, cluster_id, proof)
+        configuration = bootstrap.bootstrap_machine(services, cluster_id, proof, **_overlay(request))
     # The caller has no token and so no tenant: the edge cannot write this record.
     actor = f"client:{configuration.client_id}"
     wiring.audit(tenant, services.audit_record(actor, "BootstrapMachine", cluster_id, request.request_id))
-    return Answer(200, asdict(configuration), subject=cluster_id, audited=True)
+    return Answer(200, _with_programs(asdict(configuration)), subject=cluster_id, audited=True)
+
+
+def _overlay(request: Request) -> dict[str, str | None]:
+    """Values of the machine's overlay in a request."""
+    return {"overlay_key": request.body.overlay_key, "overlay_local": request.body.overlay_local}
+
+
+def _with_programs(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer to a machine, with the programs of the overlay that it is in."""
+    from stockyard.machines.control_plane import OVERLAY_PROGRAMS, given_programs
+
+    if answer["overlay"] is not None:
+        answer["overlay"]["programs"] = given_programs(OVERLAY_PROGRAMS)
+    return answer
 
 
 @http.route(
@@ -142,6 +156,7 @@ def post_observations(request: Request, services: Services) -> Answer:
         "mirror": reply.mirror,
         "pods_interval_seconds": reply.pods_interval_seconds,
         "kubeconfig_secrets": reply.kubeconfig_secrets,
+        "overlay": asdict(reply.overlay) if reply.overlay is not None else None,
     }
     return Answer(200, body, subject=cluster.id)
 
@@ -186,7 +201,7 @@ def post_pending_pods(request: Request, services: Services) -> Answer:
 @http.route(
     "POST /v1/node-claims/{id}/join",
     open_because=BOOTING,
-    body="clusters.observations:JoinProof",
+    body="clusters.observations:JoinRequest",
     answers={200: "clusters.observations:JoinAnswer"},
     description="By a presigned sts:GetCallerIdentity request of the claim's instance, or by its user data's token, "
     "valid 30 minutes and until its node has joined. 409 until the token to join with is made.",
@@ -198,10 +213,10 @@ def join_machine(request: Request) -> Answer:
 
     claim_id, proof = request.params["id"], request.body.proof()
     with _proving(request.body.cluster_id, proof, claim_id) as (tenant, services):
-        configuration = join.join_machine(services, wiring.machine_key(), claim_id, proof)
+        configuration = join.join_machine(services, wiring.machine_key(), claim_id, proof, **_overlay(request))
     actor = f"node:{configuration.node_name}"
     wiring.audit(tenant, services.audit_record(actor, "JoinMachine", claim_id, request.request_id))
-    answer = asdict(configuration)
+    answer = _with_programs(asdict(configuration))
     if configuration.control_plane is not None and configuration.control_plane.restore is not None:
         answer["control_plane"]["restore"]["programs"] = given_programs(RESTORE_PROGRAMS)
     return Answer(200, answer, subject=claim_id, audited=True)

@@ -34,6 +34,7 @@ def test_post_has_documented_members(rig: Rig) -> None:
         "ca_hash": PIN,
         "results": [],
         "pods": None,
+        "overlay": None,
     }
     assert a == {
         "name": "a",

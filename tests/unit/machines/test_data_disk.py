@@ -360,7 +360,7 @@ def test_the_longest_values_fit() -> None:
     }
     address = f"https://{first_boot.noise(500)}"
     key = DiskKey(address, first_boot.noise(200), first_boot.noise(128), values["client_id"])
-    boot = control_plane.ControlPlaneMachine(**values, disk_key=key).first_boot()
+    boot = control_plane.ControlPlaneMachine(**values, disk_key=key, overlay=True).first_boot()
     assert len(boot.cloud_config()) <= cloud_config.LIMIT
     assert boot.script()
 

@@ -39,7 +39,7 @@ def test_the_document_fits_and_is_the_same_for_every_claim(node_document: str) -
         "api_url": f"https://{first_boot.noise(253)}",
         "cluster_id": f"clu_{first_boot.noise(26)}",
     }
-    assert len(node_boot.first_boot(**longest).cloud_config()) <= node_boot.LIMIT == 13 * 1024
+    assert len(node_boot.first_boot(**longest).cloud_config()) <= node_boot.LIMIT == 14 * 1024
     secret = {"claim_id": f"ncl_{first_boot.noise(26)}", "token": first_boot.noise(64)}
     assert len(node_boot.first_boot(**longest, **secret).cloud_config()) <= node_boot.LIMIT
     with pytest.raises(ValueError, match="user data is"):

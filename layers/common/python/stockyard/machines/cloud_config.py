@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-LIMIT = 13 * 1024
+LIMIT = 14 * 1024
 """Bytes of user data that we allow ourselves: EC2 counts its 16 KiB before they are encoded."""
 FOLDER = "/usr/local/lib/stockyard"
 START_PATH = f"{FOLDER}/start.sh"
@@ -109,6 +109,35 @@ def _without_words(source: str) -> ast.Module:
 def _without_comments(script: str) -> str:
     commands = [line for line in script.splitlines() if line.startswith("#!") or not line.lstrip().startswith("#")]
     return "\n".join(commands) + "\n"
+
+
+OVERLAY_UNIT = "stockyard-overlay.service"
+_OVERLAY = """[Unit]
+Description=Keep this machine in the overlay of its cluster
+Wants=network-online.target
+After=network-online.target
+Before=kubelet.service
+ConditionPathExists=/etc/stockyard/overlay.json
+
+[Service]
+ExecStart=/usr/bin/python3 /etc/stockyard/stockyard_overlay.py
+KillMode=process
+Restart=always
+RestartSec=2
+
+[Install]
+WantedBy=multi-user.target
+"""
+"""A userspace interface outlives its program."""
+
+
+def overlay_files() -> dict[str, File]:
+    """Further files of a machine in a cluster with an overlay. The program itself comes with the answer to its proof,
+    since user data has no room for it."""
+    return {
+        f"{FOLDER}/overlay.sh": program("overlay.sh"),
+        f"/etc/systemd/system/{OVERLAY_UNIT}": File(_OVERLAY),
+    }
 
 
 def start_script(part: str) -> File:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from stockyard import kubernetes_versions
 from stockyard.domain.clusters.control_plane import POD_CIDR
@@ -24,6 +25,7 @@ from stockyard.machines.cloud_config import (
     File,
     FirstBoot,
     machine_program,
+    overlay_files,
     program,
     start_script,
 )
@@ -36,6 +38,7 @@ RENEW_PATH, SNAPSHOT_PATH = f"{FOLDER}/renew.sh", f"{FOLDER}/snapshot.sh"
 MEMBER_PATH = f"{FOLDER}/stockyard_member.py"
 BACKUP_PROGRAMS = ("stockyard_snapshot.py",)
 RESTORE_PROGRAMS = (*BACKUP_PROGRAMS, "stockyard_restore.py")
+OVERLAY_PROGRAMS = ("stockyard_overlay.py",)
 """What machines are given when they need it, because user data has no room for it: so also an older machine takes
 snapshots as the newest release does."""
 _NEEDS_VOLUME = "RequiresMountsFor=/var/lib/control-plane\n"
@@ -150,6 +153,8 @@ class ControlPlaneMachine:
     for the whole cluster."""
     claim_id: str | None = None
     """The claim of a member with a ``token``."""
+    overlay: bool = False
+    """Whether the cluster has an overlay."""
     sources: Sources = PUBLIC
 
     def first_boot(self) -> FirstBoot:
@@ -157,7 +162,7 @@ class ControlPlaneMachine:
         arguments = self.sources.arguments(self.kubernetes_version)
         values = self._values()
         if self.joins:
-            return _member(values, self.claim_id, arguments)
+            return _member(values, self.claim_id, arguments, overlay_files() if self.overlay else {})
         values |= {
             "creator": self.creator or "",
             "pod_cidr": POD_CIDR,
@@ -173,6 +178,7 @@ class ControlPlaneMachine:
             **({} if self.volume_tags is None else _backup(MACHINE_PATH)),
             **{path: File(text) for path, text in manifests.files(self._controllers(), self.gpu_label).items()},
             **(data_disk.files(self.disk_key) if self.disk_key is not None else {}),
+            **(overlay_files() if self.overlay else {}),
         }
         return FirstBoot(files, "Make this machine a Kubernetes control plane", f"{arguments} {self.sources.manifests}")
 
@@ -194,7 +200,9 @@ class ControlPlaneMachine:
         return manifests.Controllers(self.kubernetes_version, self.client_id, self.volume_tags, self.volume_key)
 
 
-def _member(machine: dict[str, str], claim_id: str | None, arguments: str) -> FirstBoot:
+def _member(
+    machine: dict[str, str], claim_id: str | None, arguments: str, more: Mapping[str, File] = MappingProxyType({})
+) -> FirstBoot:
     """The key of the authorities is in none of the files: it comes with the answer to the machine's proof."""
     if not machine["cloud_provider"]:
         del machine["cloud_provider"]
@@ -210,5 +218,6 @@ def _member(machine: dict[str, str], claim_id: str | None, arguments: str) -> Fi
         RENEW_PATH: program("renew.sh"),
         **{path: File(text) for path, text in _RENEWAL.items()},
         **(_backup(MEMBER_PATH) if "cloud_provider" in machine else {}),
+        **more,
     }
     return FirstBoot(files, "Make this machine a member of a Kubernetes control plane", arguments)

@@ -17,6 +17,7 @@ from stockyard.machines.cloud_config import (
     File,
     FirstBoot,
     machine_program,
+    overlay_files,
     program,
     start_script,
     unpacking,
@@ -86,12 +87,14 @@ def first_boot(
     claim_id: str = "",
     token: str = "",
     cloud_provider: str = "",
+    overlay: bool = False,
     sources: Sources = PUBLIC,
 ) -> FirstBoot:
     """Make the user data of the machine.
 
     ``cloud_provider``: ``external`` for a node of the cloud whose controller the cluster has. ``token`` and
-    ``claim_id`` for a machine that proves itself by a token: see ``ports.nodes.Attests``.
+    ``claim_id`` for a machine that proves itself by a token: see ``ports.nodes.Attests``. ``overlay``: whether the
+    cluster has one.
     """
     node = {"api_url": api_url.rstrip("/"), "cluster_id": cluster_id}
     if cloud_provider:
@@ -107,5 +110,6 @@ def first_boot(
         f"/etc/systemd/system/{NEAR_UNIT}": File(_NEAR),
         f"/etc/systemd/system/{NEAR_TIMER}": File(_EACH_MINUTE),
         f"/etc/systemd/system/{WATCH_UNIT}": File(_WATCH),
+        **(overlay_files() if overlay else {}),
     }
     return FirstBoot(files, "Make this machine a Kubernetes node", sources.arguments(kubernetes_version))

@@ -58,6 +58,8 @@ class CloudWork:
     made. Only the phase that applies them is told them."""
     kubeconfig: str = field(default="", repr=False)
     """What the control plane has sent for admins. Only what applies packs is told it."""
+    hubs: Mapping[str, int] = field(default_factory=dict)
+    """Place of each hub of the cluster's overlay, by machine id; see ``overlay.HUBS``."""
 
 
 @dataclass(frozen=True, slots=True)

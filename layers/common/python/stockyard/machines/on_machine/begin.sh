@@ -115,6 +115,7 @@ prepare_machine() {
     sysctl --system >/dev/null
     install_packages "$@"
     configure_containerd
+    if test -e /usr/local/lib/stockyard/overlay.sh; then again /usr/local/lib/stockyard/overlay.sh; fi
     systemctl enable kubelet
     touch /etc/containerd/prepared
 }

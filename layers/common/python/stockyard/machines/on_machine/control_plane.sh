@@ -152,6 +152,9 @@ again /usr/local/lib/stockyard/snapshot.sh
 begin network
 again fetch_manifests
 again kubectl apply -f "$manifests"/flannel-io/flannel/*/Documentation/kube-flannel.yml
+if test -e /etc/stockyard/overlay.json; then
+    again kubectl --namespace kube-flannel set env daemonset/kube-flannel-ds FLANNELD_IFACE=stockyard0
+fi
 if test -s /etc/stockyard/administrator.json; then
     again kubectl apply -f /etc/stockyard/administrator.json
 fi

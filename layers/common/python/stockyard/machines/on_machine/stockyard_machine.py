@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import json
 import os
+import subprocess
 import sys
 import time
 import urllib.error
@@ -122,6 +123,28 @@ def save(name: str, text: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
+
+
+def overlay_request() -> dict[str, str]:
+    """Fields of a request for a place in the overlay of the cluster; empty where that has none."""
+    try:
+        with open(os.path.join(STATE, "overlay.request")) as file:
+            request: dict[str, str] = json.load(file)
+    except FileNotFoundError:
+        return {}
+    return request
+
+
+def enter_overlay(answer: dict[str, Any]) -> str:
+    """Go to the place that an answer gives. The machine's address there; empty for no overlay."""
+    place = answer.pop("overlay", None)
+    if not place:
+        return ""
+    for name, text in place.pop("programs").items():
+        save(name, text)
+    save("overlay.json", json.dumps(place))
+    subprocess.run([sys.executable, os.path.join(STATE, "stockyard_overlay.py"), "enter"], check=True)  # noqa: S603
+    return str(place["address"])
 
 
 def boot_step(arguments: list[str]) -> dict[str, Any]:

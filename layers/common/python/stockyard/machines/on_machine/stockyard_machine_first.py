@@ -21,7 +21,9 @@ from stockyard.machines.on_machine.stockyard_machine import (
     USER_PREFIX,
     address,
     boot_step,
+    enter_overlay,
     fetch,
+    overlay_request,
     patiently,
     provider_id,
     save,
@@ -51,10 +53,10 @@ def api_server_arguments() -> dict[str, Any]:
     }
 
 
-def kubeadm(machine: dict[str, str], client: dict[str, Any], provider: str) -> list[dict[str, Any]]:
+def kubeadm(machine: dict[str, str], client: dict[str, Any], provider: str, overlay: str = "") -> list[dict[str, Any]]:
     """kubeadm's configuration documents: the endpoint that never changes, people by the realm's tokens.
 
-    ``provider``: the machine's id in its cloud, empty for none.
+    ``provider``: the machine's id in its cloud, ``overlay``: its address in the cluster's overlay, empty for none.
     """
     host, port = address(inside(client))
     names = [host, address(client["endpoint"])[0], *client.get("certificate_names", [])]
@@ -62,12 +64,15 @@ def kubeadm(machine: dict[str, str], client: dict[str, Any], provider: str) -> l
     kubelet = {"provider-id": provider} if provider else {}
     if machine.get("cloud_provider"):
         kubelet["cloud-provider"] = "external"
+    if overlay:
+        kubelet["node-ip"] = overlay
     sealed = {"certificateKey": client["certificate_key"]} if client.get("certificate_key") else {}
     return [
         {
             "apiVersion": api,
             "kind": "InitConfiguration",
             **sealed,
+            **({"localAPIEndpoint": {"advertiseAddress": overlay}} if overlay else {}),
             "nodeRegistration": {
                 "criSocket": "unix:///run/containerd/containerd.sock",
                 "kubeletExtraArgs": [{"name": name, "value": value} for name, value in kubelet.items()],
@@ -123,18 +128,23 @@ def bootstrap(machine: dict[str, str]) -> None:
     """
     if os.path.exists(os.path.join(STATE, "kubeadm.yaml")):
         return
-    if os.path.exists(os.path.join(STATE, "client.json")):
+    request = overlay_request()
+    # The place in an overlay is of the key that this machine has made, not of the one before it.
+    if os.path.exists(os.path.join(STATE, "client.json")) and not request:
         client = credentials()
         if "certificate_key" not in client:
             client["certificate_key"] = sealing_key(machine)
     else:
-        client = patiently(lambda: json.loads(post(machine, "bootstrap", prove(machine))))
+        client = patiently(lambda: json.loads(post(machine, "bootstrap", {**prove(machine), **request})))
+    host, port = address(inside(client))
+    save("endpoint.json", json.dumps({"host": host, "port": port}) + "\n")
+    overlay = enter_overlay(client)
     save("client.json", json.dumps(client))
     save("endpoint", address(inside(client))[0] + "\n")
     if machine["creator"]:
         save("administrator.json", json.dumps(administrator(machine["creator"])))
     api_server(machine, client.get("certificate_key", ""))
-    configuration = kubeadm(machine, client, "" if "token" in machine else patiently(provider_id))
+    configuration = kubeadm(machine, client, "" if "token" in machine else patiently(provider_id), overlay)
     documents = [json.dumps(document, indent=1) for document in configuration]
     save("kubeadm.yaml", "\n---\n".join(documents) + "\n")
 

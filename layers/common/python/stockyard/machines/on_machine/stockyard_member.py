@@ -107,10 +107,11 @@ def ask(values: dict[str, Any]) -> None:
     The name of the endpoint leads to members that listen: a load balancer may send this machine to itself.
     """
     provider = "" if "token" in values else machine.patiently(machine.provider_id)
-    answer = node.accepted(lambda: node.post(values, "join"))
+    answer = node.accepted(lambda: node.post(values, "join", **machine.overlay_request()))
     plan = answer["control_plane"]
     host, port = machine.address(answer["endpoint"])
     machine.save("endpoint.json", json.dumps({"host": host, "port": port, "addresses": answer["addresses"]}) + "\n")
+    own = machine.enter_overlay(answer)
     near.write(host, [address for address in answer["addresses"] if listens(address, port)])
     kept_plan = {
         "node_name": answer["node_name"],
@@ -123,6 +124,8 @@ def ask(values: dict[str, Any]) -> None:
         answer["taints"] = [*answer["taints"], TAINT]
     document = node.kubeadm(answer, provider, "cloud_provider" in values)
     document["controlPlane"] = {"certificateKey": plan["certificate_key"]}
+    if own:
+        document["controlPlane"]["localAPIEndpoint"] = {"advertiseAddress": own}
     if plan.get("restore"):
         place = {**plan["restore"], "kubernetes_version": plan["kubernetes_version"]}
         machine.install(place.pop("programs"))

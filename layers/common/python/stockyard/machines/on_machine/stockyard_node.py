@@ -220,10 +220,11 @@ def main(arguments: list[str]) -> None:
         post(node, "boot-reports", **machine.boot_step(arguments[1:]))
         return
     provider = "" if "token" in node else machine.patiently(machine.provider_id)
-    answer = accepted(lambda: post(node, "join"))
+    answer = accepted(lambda: post(node, "join", **machine.overlay_request()))
     host, port = machine.address(answer["endpoint"])
     near = {"host": host, "port": port, "addresses": answer.get("addresses", []), "node_name": answer["node_name"]}
     machine.save("endpoint.json", json.dumps(near) + "\n")
+    machine.enter_overlay(answer)
     if answer.get("internal_endpoint"):
         # Whoever answers there has to have the authority that the token's hash pins.
         stockyard_near.write(host, near["addresses"])

@@ -7,6 +7,7 @@ from stockyard.errors import CredentialsRevoked
 from stockyard.lifecycle.change_phases import SNAPSHOT_POLICY
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import Owner, StoreLedger
+from stockyard.operations.machines.overlay import hub_places
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, ClusterDriver
 
@@ -31,6 +32,13 @@ def cloud_work(
         services, Owner.of_cluster(cluster, fence.operation_id, fence.attempt), _LINES_OF.get(phase, phase)
     )
     work = CloudWork(
-        services.tenant, services.installation, cluster, account, ledger, services.clock.now(), fence.operation_id
+        services.tenant,
+        services.installation,
+        cluster,
+        account,
+        ledger,
+        services.clock.now(),
+        fence.operation_id,
+        hubs=hub_places(services, cluster),
     )
     return driver, work

@@ -18,8 +18,10 @@ from stockyard.errors import (
     VendorError,
 )
 from stockyard.operations.engine.ledger import lines_of
+from stockyard.operations.machines import overlay
 from stockyard.operations.machines.attest import UNRECORDED, has_control_plane_token, proven_machine
 from stockyard.operations.machines.member_plan import members_of
+from stockyard.operations.machines.overlay import OverlayPlace
 from stockyard.operations.services import Services
 from stockyard.ports import Create, MachineIdentity, Put
 
@@ -47,14 +49,22 @@ class Credentials:
     certificate_names: tuple[str, ...] = ()
     renewal_token: str = field(default="", repr=False)
     certificate_key: str = field(default="", repr=False)
+    overlay: OverlayPlace | None = None
 
 
-def bootstrap_machine(services: Services, cluster_id: str, proof: Mapping[str, Any]) -> Credentials:
+def bootstrap_machine(
+    services: Services,
+    cluster_id: str,
+    proof: Mapping[str, Any],
+    *,
+    overlay_key: str | None = None,
+    overlay_local: str | None = None,
+) -> Credentials:
     """Check the proof, a signed request or ``token``; repeatable until the machine has reported.
 
     ``Unauthorized`` when the proof is not the recorded machine's, ``NotFound`` without the cluster, ``Forbidden`` when
     the machine has reported already or another one initialises the control plane, ``RequestInProgress`` while the
-    endpoint is not known yet.
+    endpoint is not known yet. ``overlay_key`` and ``overlay_local``: see ``overlay.admit``.
     """
     cluster, machine_id = waiting_cluster(services, cluster_id, proof)
     if services.store.get(Fact, f"{cluster.id}/reported_ready") is not None:
@@ -77,6 +87,7 @@ def bootstrap_machine(services: Services, cluster_id: str, proof: Mapping[str, A
         (cluster.private_address,) if cluster.machine_endpoint and cluster.private_address else (),
         "" if signs else renewal_token(services.token_key, cluster.id),
         certificate_key(services.token_key, cluster.id),
+        overlay.admit(services, cluster, cluster.id, overlay_key, local=overlay_local, hub=True),
     )
 
 

@@ -15,10 +15,12 @@ from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorize
 from stockyard.lifecycle.nodes.node_claim import PENDING
 from stockyard.lifecycle.nodes.node_commands import TOKEN, done_fact
 from stockyard.operations.cloud_accounts.of_provider import account_of
+from stockyard.operations.machines import overlay
 from stockyard.operations.machines.attest import UNRECORDED, has_token, proven_machine
 from stockyard.operations.machines.bootstrap import REFUSED
 from stockyard.operations.machines.member_plan import has_joined, removals, restore_of
 from stockyard.operations.machines.observe import ca_hash, facts_of
+from stockyard.operations.machines.overlay import OverlayPlace
 from stockyard.operations.node_providers.catalog import kubelet_args_of
 from stockyard.operations.services import Services
 from stockyard.ports import MachineIdentity
@@ -58,14 +60,24 @@ class JoinConfiguration:
     taints: list[dict[str, Any]]
     kubelet_args: dict[str, str]
     control_plane: MemberConfiguration | None = None
+    overlay: OverlayPlace | None = None
 
 
-def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[str, Any]) -> JoinConfiguration:
+def join_machine(
+    services: Services,
+    key: bytes,
+    claim_id: str,
+    proof: Mapping[str, Any],
+    *,
+    overlay_key: str | None = None,
+    overlay_local: str | None = None,
+) -> JoinConfiguration:
     """Check the proof, a signed request or ``token``; repeatable until the node has joined.
 
     ``Unauthorized`` when the proof is not the claim's machine's, ``NotFound`` without the claim, ``Forbidden`` when its
     node has joined already, ``RequestInProgress`` while the cluster's agent has not made the token to join with. The
-    key of the authorities goes to members of the control plane alone.
+    key of the authorities goes to members of the control plane alone. ``overlay_key`` and ``overlay_local``: see
+    ``overlay.admit``.
     """
     claim, cluster = waiting_claim(services, claim_id, proof)
     if claim.phase != PENDING or claim.node_name or has_joined(services, claim):
@@ -79,17 +91,20 @@ def join_machine(services: Services, key: bytes, claim_id: str, proof: Mapping[s
         # The agent makes it with one of its next rounds.
         soon = max(1, services.settings.agent_busy_seconds // 2)
         raise RequestInProgress("The cluster has no token for this machine yet.", retry_after=soon)
+    place = overlay.admit(services, cluster, claim.id, overlay_key, local=overlay_local, hub=bool(claim.control_plane))
+    addresses = [cluster.private_address] if cluster.private_address else []
     return JoinConfiguration(
         endpoint=cluster.machine_endpoint or cluster.endpoint or "",
         internal_endpoint=bool(cluster.machine_endpoint),
-        addresses=[cluster.private_address] if cluster.private_address else [],
+        addresses=addresses if place is None else overlay.hub_addresses(place),
         token=join_token(key, claim.id, claim.attempt),
         ca_hash=authority,
         node_name=claim.name,
         labels={**claim.node_labels, CLAIM_LABEL: claim.id},
         taints=[*claim.taints, *claim.startup_taints],
-        kubelet_args=kubelet_args_of(services, claim),
+        kubelet_args={**kubelet_args_of(services, claim), **({"node-ip": place.address} if place is not None else {})},
         control_plane=_member(services, key, claim, cluster, restore) if claim.control_plane else None,
+        overlay=place,
     )
 
 

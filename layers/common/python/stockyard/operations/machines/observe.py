@@ -28,8 +28,10 @@ from stockyard.lifecycle.nodes.node_commands import (
     seen_of,
 )
 from stockyard.operations.listing import every
+from stockyard.operations.machines import overlay
 from stockyard.operations.machines.first_node import note_first_node
 from stockyard.operations.machines.mirror import MIRROR, version_of
+from stockyard.operations.machines.overlay import OverlayList
 from stockyard.operations.machines.unclaimed import UNCLAIMED, has_any, note_unclaimed
 from stockyard.operations.node_providers.catalog import drain_seconds
 from stockyard.operations.services import Services
@@ -87,6 +89,8 @@ class AgentReply:
     pods_interval_seconds: int | None = None
     kubeconfig_secrets: bool = False
     """Whether the agent has Secrets to keep, or to remove; see ``kept_secrets``."""
+    overlay: OverlayList | None = None
+    """The machines of the overlay, where the agent has another list of them."""
 
 
 def observe(
@@ -140,7 +144,10 @@ def observe(
     # Half of it, so that with the time to the next post nothing is older than two posts.
     pods_pause = rules.agent_busy_seconds if rolls else rules.agent_quiet_seconds // 2
     secrets = any(fact_id.startswith(f"{cluster.id}/{KEPT_SECRETS}-") for fact_id in facts_of_posts)
-    return AgentReply(tuple(commands), pause, mirror, pods_pause if attended else None, secrets)
+    members = overlay.news(
+        services, cluster, facts_of_posts.get(f"{cluster.id}/{overlay.VERSION}"), observation.get("overlay")
+    )
+    return AgentReply(tuple(commands), pause, mirror, pods_pause if attended else None, secrets, members)
 
 
 def _own_node(claim: NodeClaim, nodes: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:

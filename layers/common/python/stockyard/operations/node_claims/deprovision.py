@@ -16,6 +16,7 @@ from stockyard.lifecycle.nodes.node_claim import MOVES
 from stockyard.lifecycle.nodes.node_commands import DELETE, DRAIN, HOLDERS, done_fact
 from stockyard.operations.engine.advance import Fence, advance
 from stockyard.operations.engine.ledger import lines_of
+from stockyard.operations.machines import overlay
 from stockyard.operations.machines.observe import SILENT_SECONDS, facts_of, last_post, node_of, silence_seconds
 from stockyard.operations.node_claims import launch_groups
 from stockyard.operations.node_claims.work import node_work
@@ -106,6 +107,8 @@ def terminate(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> 
         outcome = Outcome(True, "Nothing was made.")
     else:
         source, work = node_work(services, claim, "launch", fence)
+        # First: nobody is to send anything to it, and its cluster's agent is told while that comes often.
+        overlay.release(services, work.cluster, claim.id)
         outcome = source.terminate(work)
     if outcome.done and group is not None and not launch_groups.leave(services, claim, group):
         return Outcome(False, "What is launched together with others changes just now.", wait_seconds=GROUP_WAIT)

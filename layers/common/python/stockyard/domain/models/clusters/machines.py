@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, SecretStr, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    model_validator,
+)
 
 from stockyard.domain.clusters import kubeconfigs
 from stockyard.domain.models.base import Input, View, not_null
@@ -66,9 +74,61 @@ class MachineProof(Input):
         return self.model_dump(include=set(_SIGNED))
 
 
+OverlayKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$")]
+"""The public key of a machine in its cluster's overlay, as WireGuard writes it. The private key never leaves it."""
+
+
+def _ipv4(text: str) -> str:
+    return str(IPv4Address(text))
+
+
+LocalAddress = Annotated[str, StringConstraints(max_length=15), AfterValidator(_ipv4)]
+
+
+class OverlayRequest(Input):
+    """Part of a machine's request: key and address for a place in an overlay."""
+
+    overlay_key: OverlayKey | None = Field(None, json_schema_extra=not_null)
+    """The machine's public key; needed where the cluster has an overlay."""
+    overlay_local: LocalAddress | None = Field(None, json_schema_extra=not_null)
+    """The machine's address in its own network, where others of that network find it."""
+
+
+class OverlayPeer(View):
+    """A machine of an overlay, for the others."""
+
+    address: str
+    """Its address in the overlay."""
+    key: str
+    """Its public key."""
+    hub: bool = False
+    """Whether others may send through it."""
+    endpoints: list[str] = Field(default_factory=list)
+    """Where a hub is reached, the best first: host and UDP port."""
+
+
+class OverlayPlace(View):
+    """Place of a machine in the overlay of its cluster."""
+
+    address: str
+    """Its address."""
+    range: str
+    """The range of the overlay: the lower half has the addresses, the upper half stands for direct paths."""
+    hub: bool
+    """Whether others may send through it."""
+    peers: list[OverlayPeer]
+    """The hubs that it begins with; all others it reads in the cluster."""
+    programs: dict[str, str]
+    """The programs that keep the overlay, by the name of the file."""
+
+
 class BootstrapProof(MachineProof):
     """Proof of identity of a control plane's machine: where its cloud gives it keys a request that it signs, elsewhere
     the token of its user data."""
+
+
+class BootstrapRequest(BootstrapProof, OverlayRequest):
+    """Proof of identity of a control plane's first machine, and by what others know it in the cluster's overlay."""
 
 
 Kubeconfig = Annotated[SecretStr, Field(min_length=1, max_length=65_536), AfterValidator(_harmless)]
@@ -166,6 +226,8 @@ class BootstrapAnswer(View):
     """Proves the machine from now on; empty where it signs requests."""
     certificate_key: str
     """Seals the authorities for further members of the control plane."""
+    overlay: OverlayPlace | None = None
+    """The machine's place in the cluster's overlay; null for a cluster without one."""
 
 
 class AgentManifest(View):

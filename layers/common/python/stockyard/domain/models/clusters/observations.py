@@ -14,6 +14,9 @@ from stockyard.domain.models.clusters.machines import (
     CertificateAuthority,
     Kubeconfig,
     MachineProof,
+    OverlayPeer,
+    OverlayPlace,
+    OverlayRequest,
     SignedProof,
 )
 from stockyard.domain.pools.workload_records import MOST_NODES
@@ -125,6 +128,17 @@ class Observation(Input):
     """Results of commands, until these are no longer sent."""
     pods: ReportsOfPods | None = None
     """How far the reports of pods are; null before the first."""
+    overlay: Annotated[str, StringConstraints(max_length=64)] | None = None
+    """The version of the list of the overlay's machines that the agent has written; null for none."""
+
+
+class OverlayList(View):
+    """All machines of the cluster's overlay, for the list in the cluster."""
+
+    version: str
+    """The version of the list."""
+    peers: list[OverlayPeer]
+    """The machines."""
 
 
 class CommandView(BaseModel):
@@ -154,6 +168,8 @@ class ObservationAnswer(View):
     """How soon to tell what pods moved while none waits, in seconds; null: as the answers to reports of pods say."""
     kubeconfig_secrets: bool = False
     """Whether there are Secrets with kubeconfigs that the agent keeps, or is to remove."""
+    overlay: OverlayList | None = None
+    """The machines of the cluster's overlay, where the agent has written another list; else null."""
 
 
 class MirrorView(View):
@@ -171,6 +187,10 @@ class JoinProof(MachineProof):
     token that the machine's user data holds."""
 
     cluster_id: ClusterId
+
+
+class JoinRequest(JoinProof, OverlayRequest):
+    """Cluster, proof, and key of a machine that is to join."""
 
 
 class NodeBootReport(JoinProof, BootStep):
@@ -275,3 +295,5 @@ class JoinAnswer(View):
     """Flags of the kubelet with their values."""
     control_plane: ControlPlaneJoin | None = None
     """What a member of a control plane needs besides; null for a worker."""
+    overlay: OverlayPlace | None = None
+    """The machine's place in the cluster's overlay; null for a cluster without one."""

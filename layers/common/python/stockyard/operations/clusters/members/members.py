@@ -44,6 +44,7 @@ from stockyard.operations.fleet.pools.claims import commit_claims, draft_claim
 from stockyard.operations.fleet.pools.groups import ensure_member_provider
 from stockyard.operations.fleet.pools.pools import claims_of, draft, member_pool_of
 from stockyard.operations.fleet.pools.spread import move_claims
+from stockyard.operations.machines import overlay
 from stockyard.operations.machines.first_node import first_node
 from stockyard.operations.machines.member_plan import PLAN, has_joined, member_of
 from stockyard.operations.node_claims.delete import delete_claim
@@ -346,4 +347,5 @@ class ControlPlane:
             outcome = self.driver.release_first(self.work)
             if not outcome.done:
                 return outcome
+            overlay.release(self.services, cluster, cluster.id)
         return Outcome(True, f"{len(claims)} of {wanted_size(cluster)} members are there.")

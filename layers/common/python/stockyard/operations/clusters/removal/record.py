@@ -14,6 +14,7 @@ from stockyard.operations.machines.first_node import FIRST_NODE, FIRST_ROOM
 from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.machines.mirror import MIRROR
 from stockyard.operations.machines.observe import ATTENDED, OBSERVED
+from stockyard.operations.machines.overlay import TABLE, VERSION
 from stockyard.operations.machines.pending_pods import forgetting
 from stockyard.operations.machines.snapshot_reports import SNAPSHOTS
 from stockyard.operations.profiles.resolve import removal_writes
@@ -23,7 +24,7 @@ from stockyard.ports import Add, Remove, Write
 
 FACTS = (
     "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, FIRST_ROOM,
-    MIRROR, ATTENDED, TOKEN_FACT, SNAPSHOTS, RESTORE,
+    MIRROR, ATTENDED, TOKEN_FACT, SNAPSHOTS, RESTORE, TABLE, VERSION,
 )  # fmt: skip
 
 
