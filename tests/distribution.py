@@ -31,6 +31,7 @@ UNITS = {
     "tests/stacks/test_least_privilege.py": PRIVILEGE,
     "tests/e2e/test_member_room.py": SERVED,
     "tests/e2e/test_month_budgets.py": SERVED,
+    "tests/e2e/test_overlay_life.py": SERVED,
     "tests/e2e/test_pack_rights.py": SERVED,
     "tests/e2e/test_pods_to_nodes.py": SERVED,
     "tests/e2e/test_races.py": SERVED,

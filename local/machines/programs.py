@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 import os
+import secrets
 import subprocess
 import sys
 import tarfile
@@ -57,6 +58,16 @@ if os.path.exists(os.path.join(os.environ["STOCKYARD_STATE"], "disk")):
 """,
 }
 """What stands for programs that a laptop may lack or must not run. A disk is a file with the digest of its key."""
+OVERLAY = "/usr/local/lib/stockyard/overlay.sh"
+_SYSTEMCTL = f"""#!{sys.executable}
+import json, os
+with open(os.path.join(os.environ["STOCKYARD_STATE"], "overlay.json")) as file:
+    place = json.load(file)
+status = {{"address": place["address"], "peers": dict.fromkeys((peer["address"] for peer in place["peers"]), "hub")}}
+with open(os.environ["STOCKYARD_OVERLAY_STATUS"], "w") as file:
+    json.dump(status, file)
+"""
+"""Stands for the unit of an overlay, whose tunnels are only played here: each hub is reached at once."""
 MACHINE, NODE, NEAR = "stockyard_machine.py", "stockyard_node.py", "stockyard_near.py"
 
 
@@ -105,6 +116,25 @@ class Place:
         for name in programs:
             text = next(text for path, text in self.files.items() if path.endswith(f"/{name}"))
             (self.folder / name).write_text(text, encoding="utf-8")
+        if OVERLAY in self.files:
+            self._prepare_overlay()
+
+    def _prepare_overlay(self) -> None:
+        """Leave behind, once, what the script of a machine with an overlay does; its key is no real one."""
+        request = self.folder / "overlay.request"
+        if request.exists():
+            return
+        self.play("systemctl", _SYSTEMCTL)
+        key = base64.b64encode(secrets.token_bytes(32)).decode()
+        local = {"overlay_local": self.kubelet().address} if self.kubelet().address else {}
+        request.write_text(json.dumps({"overlay_key": key, **local}), encoding="utf-8")
+
+    def play(self, name: str, text: str) -> None:
+        """Let a program of the machine be played by this one."""
+        path = self.folder / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
 
     def release(self, config: str) -> str:
         """The release of Kubernetes that a control plane's machine is to have."""
@@ -126,6 +156,7 @@ class Place:
             "STOCKYARD_S3": self.store,
             "STOCKYARD_DATA": str(self.folder / "etcd"),
             "STOCKYARD_ADDRESS": self.kubelet().address,
+            "STOCKYARD_OVERLAY_STATUS": str(self.folder / "overlay-status.json"),
         }
         with self.log.open("ab", buffering=0) as log:
             command = [sys.executable, "-I", str(self.folder / program), *arguments]
@@ -207,10 +238,7 @@ class ControlPlane:
         place = self._place
         place.unpack(VAULT_CONFIG, DISK)
         for name, text in PLAYED.items():
-            path = place.folder / "bin" / name
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-            path.chmod(0o755)
+            place.play(name, text)
         for step, arguments in (("unwrap", ("unwrap",)), ("volume", ("open", str(place.folder / "disk")))):
             if not place.run(VAULT_CONFIG, DISK, *arguments):
                 self._tell(step)

@@ -96,17 +96,17 @@ def test_cut_path_falls_back_to_the_hub_and_comes_back_when_it_mends(world: Netw
 def test_pods_of_two_networks_reach_each_other_over_it(world: Networks) -> None:
     """As flannel does it: VXLAN from the addresses of the overlay, whose MTU leaves 1370 bytes."""
     pairs = (("a", "b", 1), ("s", "b", 2))
-    for one, other, number in pairs:
-        for near, far, last in ((one, other, 1), (other, one, 2)):
+    for first, second, number in pairs:
+        for near, far, last in ((first, second, 1), (second, first, 2)):
             local, remote = (world.machines[name] for name in (near, far))
             pods = f"pods{number}"
             add = f"ip link add {pods} mtu 1370 type vxlan id {number} dev {local.interface} local {local.address}"
             world.inside(near, *add.split(), "remote", remote.address, "dstport", str(8472 + number))
             world.inside(near, "ip", "address", "add", f"10.244.{number}.{last}/24", "dev", pods)
             world.inside(near, "ip", "link", "set", pods, "up")
-    for one, _, number in pairs:
+    for first, _, number in pairs:
         output = world.inside(
-            one, *f"ping -n -q -c 10 -i 0.1 -W 1 -s 1342 -M do 10.244.{number}.2".split(), check=False
+            first, *f"ping -n -q -c 10 -i 0.1 -W 1 -s 1342 -M do 10.244.{number}.2".split(), check=False
         )
         assert " 10 received" in output, output
 

@@ -37,6 +37,7 @@ ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 LABELS = {"team": "a", "example.com/some_key": "some_Value"}
 MINOR = "1.36"
 UPDATES = ({"type": "custom", "max_surge": 2, "max_unavailable": "10%"}, {"type": "remove_first"}, {})
+OVERLAY: Mapping[str, Any] = {"range": "100.80.0.0/16", "node_to_node": True}
 BACKUP = {"interval_hours": 2, "keep": 9, "on_deletion": "keep", "bucket": "my-snapshots"}
 PRIVATE, PUBLIC = {"private": "subnet-0123456789abcdef1"}, {"public": "subnet-0123456789abcdef2"}
 SUBNETS = (PRIVATE, PUBLIC, {**PRIVATE, **PUBLIC})
@@ -248,6 +249,7 @@ def ec2(chance: Random) -> Settings:
             "cloud_controllers": False,
             "image": "ami-0123456789abcdef0",
             "repave_approval": "required",
+            "overlay": sometimes(chance, OVERLAY),
         },
     )
 
@@ -328,6 +330,7 @@ def cudo(chance: Random) -> Settings:
             "ssh_public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB0=",
             "dev_mode": True,
             "no_vault": True,
+            "overlay": sometimes(chance, OVERLAY),
             "api_cidrs": ["10.0.0.0/8"],
             "ssh_cidrs": ["10.0.0.0/8"],
         },

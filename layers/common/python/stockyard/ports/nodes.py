@@ -87,6 +87,15 @@ class HasTopology(Protocol):
 
 
 @runtime_checkable
+class JoinsOverlay(Protocol):
+    """A source whose machines take part in the overlay of their cluster. Those of any other are out of reach of a
+    cluster that has one."""
+
+    joins_overlay: bool
+    """True."""
+
+
+@runtime_checkable
 class NeedsImages(Protocol):
     """A source whose machines start from images, of which a place may have none for an architecture."""
 

@@ -85,6 +85,7 @@ def test_the_minimal_request_is_filled_up():
         "cloud_controllers": True,
         "image": None,
         "repave_approval": "automatic",
+        "overlay": None,
     }
 
 

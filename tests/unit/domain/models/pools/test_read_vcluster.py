@@ -151,8 +151,6 @@ def test_other_parts_are_named_and_not_looked_at() -> None:
         "/sync",
         "/kubelet",
     }
-    assert "not built yet" in words["/vpn"]
-    assert "not built yet" in words["/vpn/nodeToNode"]
     assert "does nothing yet" in words["/autoNodes/0/dynamic/0/profile"]
     assert (read.vpn, read.node_to_node) == (True, True)
     assert read.pools[0].document == {"profile": "gpu"}

@@ -60,6 +60,7 @@ def test_everything_has_a_default() -> None:
         "no_vault": False,
         "api_cidrs": ["0.0.0.0/0"],
         "ssh_cidrs": [],
+        "overlay": None,
     }
 
 

@@ -31,6 +31,7 @@ from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
 from stockyard.operations.node_providers.images import Architectures, images_of
+from stockyard.operations.node_providers.reach import out_of_reach as why_out_of_reach
 from stockyard.operations.services import Services
 from stockyard.ports.nodes import HasTopology, NamesZones, TakesFromGroups
 from stockyard.scheduling.bidding import offering_of
@@ -93,10 +94,12 @@ def supply(services: Services, cluster: Cluster | None) -> Supply:
         source: object = services.node_sources.get(provider.kind)
         if isinstance(source, TakesFromGroups):
             grouped.add(name)
-        if cluster is None or not isinstance(source, HasTopology):
+        if cluster is None:
             continue
-        if source.out_of_reach(provider, cluster):
+        if why_out_of_reach(source, provider, cluster):
             out_of_reach.add(name)
+            continue
+        if not isinstance(source, HasTopology):
             continue
         environment = environments[name] = services.store.get(NodeEnvironment, environment_id(cluster.id, provider.id))
         if environment is not None and environment.is_stale:

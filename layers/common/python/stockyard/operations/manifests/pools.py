@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stockyard.domain import cloud_kinds
+from stockyard.domain.clusters import overlay
 from stockyard.domain.clusters.own_labels import hint_of
 from stockyard.domain.models.manifests.read_manifests import read_manifests
 from stockyard.domain.nodes.manifests import CLUSTER, Place, Warnings
@@ -91,6 +92,7 @@ def desired_pools(services: Services, place: Place, document: PoolsDocument) -> 
     if not document.pools:
         return DesiredPools(place, (), document.warnings)
     cluster = _cluster(services, place, document)
+    _check_networks(place, document, cluster)
     pools = tuple(
         _desired(services, cluster, pool, at, [warning for warning in document.warnings if _is_of(warning[0], at)])
         for pool, at in zip(document.pools, document.places, strict=True)
@@ -105,6 +107,14 @@ def desired_pools(services: Services, place: Place, document: PoolsDocument) -> 
             if pool.form == "autoNodes" and pool.name not in names and not pool.deleting
         )
     return DesiredPools(place, pools, general, unnamed)
+
+
+def _check_networks(place: Place, document: PoolsDocument, cluster: Cluster) -> None:
+    """``InvalidInput`` for a document that asks for an overlay which its cluster has not: that would do nothing."""
+    if (document.vpn or document.node_to_node) and not cluster.settings.get(overlay.SETTING):
+        part = "vpn" if document.vpn else "nodeToNode"
+        text = f"{cluster.name} has no overlay: a cluster gets one at its creation, by settings.overlay"
+        raise InvalidInput.at(pointer(*place, "privateNodes", part, "enabled"), text)
 
 
 def pools_of_cluster(services: Services, desired: DesiredCluster) -> DesiredPools | None:

@@ -19,6 +19,7 @@ from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.catalog import Catalog
 from stockyard.operations.node_providers.images import Architectures, images_of
+from stockyard.operations.node_providers.reach import out_of_reach
 from stockyard.operations.services import Services
 from stockyard.ports.nodes import HasTopology, NamesZones, TakesFromGroups
 from stockyard.scheduling.match import SchedulingRequest
@@ -185,8 +186,7 @@ class ClaimReader:
         return replace(request, out_of_reach=request.out_of_reach.union(why)) if why else request
 
     def _out_of_network(self, provider: NodeProvider, cluster: Cluster | None) -> str | None:
-        source: object = self._services.node_sources.get(provider.kind)
-        return source.out_of_reach(provider, cluster) if isinstance(source, HasTopology) else None
+        return out_of_reach(self._services.node_sources.get(provider.kind), provider, cluster)
 
     def _out_of_zone(self, provider: NodeProvider, cluster_id: str, requirement: Requirement) -> str | None:
         source: object = self._services.node_sources.get(provider.kind)

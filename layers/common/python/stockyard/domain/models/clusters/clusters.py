@@ -86,6 +86,9 @@ class ClusterSettings(Input):
     thing stands, a creation that has failed keeps the setting. One that is not here is kept while anything stands,
     unless a ready cluster may change it."""
 
+    REFUSED: ClassVar[Mapping[str, str]] = {}
+    """Fields that settings of this driver never have, and why."""
+
     mirror: bool = True
     """Whether pools and their claims are shown in the cluster, as read-only NodePools and NodeClaims."""
 
@@ -99,6 +102,7 @@ class ClusterSettings(Input):
         owners = cloud_kinds.settings_owners(unknown)
         here = {name: f"; here it is {own_name}" for name, own_name in cls.CALLED_HERE.items()}
         foreign = {name: f"is a field of clusters {owner}{here.get(name, '')}" for name, owner in owners.items()}
+        foreign |= {name: cls.REFUSED[name] for name in unknown if name in cls.REFUSED}
         return beside(cls, foreign, document, handler)
 
     AGREEING: ClassVar[frozenset[str]] = frozenset()

@@ -106,7 +106,6 @@ def read_vcluster(
         return PoolsDocument(cluster_ref=cluster_ref, warnings=warnings)
     here = (*at, "privateNodes")
     private = read(PrivateNodes, document["privateNodes"], at=here)
-    warnings += _networks(private, here)
     blocks = _blocks(private, document["privateNodes"], here, warnings)
     pools, places = _pools(blocks, properties, warnings)
     if pools and not private.enabled:
@@ -122,16 +121,6 @@ def _ignored(document: Mapping[str, Any], at: Place) -> Warnings:
     warnings: Warnings = [((*at, *part), Note("This part is not looked at.")) for part in parts[:MOST_IGNORED]]
     if len(parts) > MOST_IGNORED:
         warnings.append((at, Note(f"{len(parts) - MOST_IGNORED} further parts are not looked at.")))
-    return warnings
-
-
-def _networks(private: PrivateNodes, here: Place) -> Warnings:
-    text = "This is not built yet: nodes must reach the control plane without it."
-    warnings: Warnings = [((*here, "vpn"), text)] if private.vpn.enabled else []
-    if private.vpn.node_to_node.enabled:
-        warnings.append(((*here, "vpn", "nodeToNode"), text))
-    if private.node_to_node.enabled:
-        warnings.append(((*here, "nodeToNode"), text))
     return warnings
 
 

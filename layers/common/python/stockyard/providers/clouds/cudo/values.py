@@ -93,9 +93,14 @@ class Network:
     state: str
 
 
+EVERYWHERE = "0.0.0.0/0"
+UDP = "PROTOCOL_UDP"
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule of a security group: these ports (``6443``, ``1-65535``) of TCP from these addresses."""
+    """A rule of a security group: these ports (``6443``, ``1-65535``) of TCP, or of another protocol, from these
+    addresses."""
 
     ports: str
     cidr: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.records import Resource
 from stockyard.errors import InsufficientCapacity, VendorError, VendorRefused
 from stockyard.machines import control_plane as boot
@@ -168,6 +169,7 @@ def with_first_boot(new_vm: NewVm, work: CloudWork, config: CudoConfig, disk_key
         token=work.machine_token,
         disk_key=disk_key,
         gpu_label=GPU_MODEL,
+        overlay=bool(cluster.settings.get(overlay.SETTING)),
         sources=config.sources,
     ).first_boot()
     return replace(new_vm, start_script=first_boot.script())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.records import Cluster
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.cudo.making import POLL_SECONDS, Maker
 from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, NETWORK, NODE, name
-from stockyard.providers.clouds.cudo.values import Rule
+from stockyard.providers.clouds.cudo.values import EVERYWHERE, UDP, Rule
 from stockyard.providers.clusters.cudo.configuration import API_PORT, NETWORK_CIDR
 
-EVERYWHERE = "0.0.0.0/0"
 _ALL = "PROTOCOL_ALL"
 OUTWARD = Rule("", EVERYWHERE, inbound=False, protocol=_ALL)
 FROM_NETWORK = Rule("", NETWORK_CIDR, protocol=_ALL)
@@ -31,8 +31,11 @@ def ensure(maker: Maker, cluster: Cluster, data_center: str, prefix: str) -> Out
 
 def control_plane_rules(cluster: Cluster) -> Iterator[Rule]:
     """Rules for what may come in from outside: to the API for ``api_cidrs``, to port 22 for ``ssh_cidrs`` where there
-    is a key to log in with."""
+    is a key to log in with, to the hub of an overlay."""
     for cidr in cluster.settings["api_cidrs"]:
         yield Rule(str(API_PORT), cidr)
+    if cluster.settings.get(overlay.SETTING):
+        # WireGuard answers nobody whose key it does not know.
+        yield Rule(str(overlay.PORT), EVERYWHERE, protocol=UDP)
     for cidr in cluster.settings["ssh_cidrs"] if cluster.settings["ssh_public_key"] else ():
         yield Rule("22", cidr)

@@ -10,9 +10,10 @@ from pydantic import AfterValidator, Field, ModelWrapValidatorHandler, StringCon
 from stockyard.domain.models import fields, patterns
 from stockyard.domain.models.base import Fault, Input, check, repeated
 from stockyard.domain.models.clusters.clusters import ClusterSettings, beside
+from stockyard.domain.models.clusters.overlay import OverlayNetwork, overlap_fault
 from stockyard.domain.models.patterns import worded
 from stockyard.providers.clouds.cudo.attributes import CudoId
-from stockyard.providers.clusters.cudo.configuration import DEFAULT_SIZE, PROFILE, SIZES, Profile
+from stockyard.providers.clusters.cudo.configuration import DEFAULT_SIZE, NETWORK_CIDR, PROFILE, SIZES, Profile
 
 MAX_GROUPS = 200
 MAX_NODES = 10_000
@@ -112,6 +113,8 @@ class CudoSettings(ClusterSettings):
     """The ranges of addresses that may reach the API endpoint."""
     ssh_cidrs: fields.Cidrs = Field(default_factory=list)
     """The ranges of addresses that may reach port 22."""
+    overlay: OverlayNetwork | None = None
+    """An overlay, by which nodes of other networks can be in the cluster; null for none."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -126,6 +129,8 @@ class CudoSettings(ClusterSettings):
             faults.append((("instance_type",), f"is another profile than control_plane_size: that is {PROFILE}{size}"))
         elif named := self._named_size():
             faults += self._control_faults(named)
+        if self.overlay is not None and (fault := overlap_fault(self.overlay.range, NETWORK_CIDR)):
+            faults.append((("overlay", "range"), fault))
         if self.ssh_cidrs and self.ssh_public_key is None:
             faults.append((("ssh_cidrs",), "nobody can log in without ssh_public_key"))
         check(faults)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stockyard import kubernetes_versions
+from stockyard.domain.clusters import overlay
 from stockyard.domain.clusters.control_plane import LEAST_MEMORY_MIB, LEAST_VCPU
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.notes import Note
@@ -37,6 +38,8 @@ from stockyard.providers.clusters.ec2.network.network_configuration import (
 )
 
 ROLE_NAME_LIMIT = 64
+EGRESS_USD = 0.09
+"""A GB to the internet, of the first ten TB of a month."""
 MOST_ETCD_DATA_GIB = 2
 """What etcd takes at most."""
 
@@ -120,6 +123,12 @@ def _remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     yield from price_remarks(region(cluster), prices)
     yield from bid_remarks(cluster, prices)
     settings = cluster.settings
+    if settings.get(overlay.SETTING):
+        text = (
+            f"What nodes of other networks are sent leaves AWS, for about {EGRESS_USD} USD a GB, and the load balancer"
+            " takes its share of what comes through hubs. It is in no price here."
+        )
+        yield Finding("/settings/overlay", Note(text), warning=True)
     if is_given(settings) or not settings.get("zones") or zone_count(settings) == 1:
         return
     place, count = region(cluster), zone_count(settings)
@@ -188,6 +197,9 @@ def _creates(cluster: Cluster, stem: str, order: Sequence[str]) -> Iterator[tupl
     if backup is not None and not backup.get("bucket"):
         yield "bucket", f"{stem}-{etcd_backup.KEY} (S3)"
     yield "network load balancer", f"{stem} API endpoint"
+    if cluster.settings.get(overlay.SETTING):
+        ports = f"{overlay.PORT} to {overlay.PORT + overlay.HUBS - 1}"
+        yield "target group", f"{stem} hubs of the overlay (UDP {ports})"
     bastion = bastion_of(cluster.settings)
     if bastion:
         yield "security group", f"{stem}-bastion"

@@ -13,6 +13,7 @@ from stockyard.domain.clusters.snapshots import KEEP, MOST_KEEP
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import Fault, Input, check
 from stockyard.domain.models.clusters.clusters import ClusterSettings
+from stockyard.domain.models.clusters.overlay import OverlayNetwork, overlap_fault
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem
 from stockyard.providers.clouds.aws import DEFAULT_REGION
@@ -99,6 +100,7 @@ class AwsSettings(ClusterSettings):
         **dict.fromkeys(
             (
                 "cloud_controllers",
+                "overlay",
                 "control_plane_instance_type",
                 "control_plane_instance_types",
                 "control_plane_workloads",
@@ -159,6 +161,8 @@ class AwsSettings(ClusterSettings):
     """The image that the control plane starts from; the current Ubuntu 24.04 where none is given."""
     repave_approval: Literal["automatic", "required"] = "automatic"
     """Whether somebody has to approve of changes that replace nodes."""
+    overlay: OverlayNetwork | None = None
+    """An overlay, by which nodes of other networks can be in the cluster; null for none."""
 
     @model_validator(mode="after")
     def _agree(self) -> AwsSettings:
@@ -169,6 +173,7 @@ class AwsSettings(ClusterSettings):
         if self.etcd_backup is not None and not self.cloud_controllers:
             text = "needs cloud_controllers: without them nodes have the role of the control plane"
             faults.append((("etcd_backup",), text))
+        faults += self._overlay_faults()
         if self.bastion is not None and self.bastion.enabled and self.key_pair is None:
             faults.append((("key_pair",), "is needed by the bastion: without a key pair nobody could log in to it"))
         placement = {name: getattr(self, name) for name in _PLACEMENT}
@@ -181,6 +186,17 @@ class AwsSettings(ClusterSettings):
         faults += [(("autoscaler_node_groups", *place), text) for place, text in outside]
         check(faults)
         return self
+
+    def _overlay_faults(self) -> Iterator[Fault]:
+        if self.overlay is None:
+            return
+        if self.cloud_controllers:
+            text = "must be false beside overlay: AWS's controller takes no node whose address is of an overlay"
+            yield ("cloud_controllers",), text
+        if not (self.vpc_id or self.subnet_id):
+            fault = overlap_fault(self.overlay.range, self.vpc_cidr or DEFAULT_CIDR)
+            if fault:
+                yield ("overlay", "range"), fault
 
     @classmethod
     def written(cls, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -150,6 +150,10 @@ def _zone(word: str) -> str:
 class EksSettings(ClusterSettings):
     """Settings of a cluster on AWS EKS."""
 
+    REFUSED: ClassVar[Mapping[str, str]] = {
+        "overlay": "is not for clusters on EKS: AWS runs their control plane, and it can join no overlay"
+    }
+
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset(
         {
             "node_groups",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.node_types import ANY
 from stockyard.domain.records import PlacementOption, Resource
 from stockyard.domain.values.states import MachineState, PowerWish
@@ -134,6 +135,7 @@ class Launch:
             kubernetes_version=cluster.node_minor,
             claim_id=work.claim.id,
             token=work.machine_token,
+            overlay=bool(cluster.settings.get(overlay.SETTING)),
             sources=self.config.sources,
         ).script()
         return replace(new_vm, start_script=script)

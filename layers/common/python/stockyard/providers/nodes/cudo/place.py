@@ -1,4 +1,5 @@
-"""Place of the nodes of a cluster in Cudo: its network, the security group of its nodes, and their images."""
+"""Place of the nodes of a cluster in Cudo: its network, the security group of its nodes, and their images. Nodes of a
+cluster that stands elsewhere have no network of their own, and a group that is made for them."""
 
 from __future__ import annotations
 
@@ -6,16 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.records import Cluster, NodeProvider
 from stockyard.errors import NodeCouldNotBeProvisioned, NotYetVisible, VendorRefused
 from stockyard.providers.clouds.cudo import images, names, values
 from stockyard.providers.clouds.cudo.client import Cudo
+from stockyard.providers.clouds.cudo.making import Maker
+from stockyard.providers.clouds.cudo.values import Rule
+from stockyard.providers.nodes.cudo import topology
 from stockyard.providers.nodes.cudo.configuration import data_center
+
+_SUFFIX = 8
+"""Characters at the end of a provider's id that its group is named by."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Ids of network, security group and images. ``gpu_image`` is empty where Cudo has none with NVIDIA's driver."""
+    """Ids of network, security group and images. ``network`` is empty outside of the cluster's own. ``gpu_image`` is
+    empty where Cudo has none with NVIDIA's driver."""
 
     network: str
     security_group: str
@@ -47,19 +56,13 @@ def is_stale(facts: Mapping[str, str], provider: NodeProvider, now: datetime, im
 def find(cudo: Cudo, provider: NodeProvider, cluster: Cluster, prefix: str, now: datetime) -> Place:
     """Look it up. ``NotYetVisible`` while the cluster's network or group is not shown, ``NodeCouldNotBeProvisioned``
     where they stand in another data center, ``VendorRefused`` where there is no image."""
-    network_id = names.name(prefix, cluster.client_id, names.NETWORK)
-    group_id = names.name(prefix, cluster.client_id, names.NODE)
-    network, group = cudo.network(network_id), cudo.security_group(group_id)
-    if network is None or network.state != values.READY:
-        raise NotYetVisible(f"The cluster's network {network_id} is not shown as ready.")
-    if group is None:
-        raise NotYetVisible(f"The security group {group_id} of the cluster's nodes is not shown.")
     there = data_center(provider)
-    if network.data_center != there:
-        raise NodeCouldNotBeProvisioned(
-            f"The cluster's network is in {network.data_center}, node provider {provider.name} in {there}. Machines of"
-            " another network need an overlay, which is not built yet."
-        )
+    network_id, group_id = "", foreign_group(prefix, provider, cluster)
+    if topology.is_at_home(provider, cluster):
+        network_id, group_id = (names.name(prefix, cluster.client_id, thing) for thing in (names.NETWORK, names.NODE))
+        _check_network(cudo, network_id, provider, there)
+    if cudo.security_group(group_id) is None:
+        raise NotYetVisible(f"The security group {group_id} of the cluster's nodes is not shown.")
     listed = cudo.images()
     development = bool(cluster.settings.get("dev_mode"))
     return Place(
@@ -71,6 +74,31 @@ def find(cudo: Cudo, provider: NodeProvider, cluster: Cluster, prefix: str, now:
         str(provider.generation),
         now.date().isoformat(),
     )
+
+
+def _check_network(cudo: Cudo, network_id: str, provider: NodeProvider, there: str) -> None:
+    network = cudo.network(network_id)
+    if network is None or network.state != values.READY:
+        raise NotYetVisible(f"The cluster's network {network_id} is not shown as ready.")
+    if network.data_center != there:
+        raise NodeCouldNotBeProvisioned(
+            f"The cluster's network is in {network.data_center}, node provider {provider.name} in {there}. Machines of"
+            " another network need an overlay, which a cluster has from its creation."
+        )
+
+
+def foreign_group(prefix: str, provider: NodeProvider, cluster: Cluster) -> str:
+    """The id of the security group of the provider's machines outside of the cluster's network."""
+    return names.name(prefix, cluster.client_id, f"{names.NODE}-{provider.id.rpartition('_')[2][-_SUFFIX:].lower()}")
+
+
+def make_foreign(maker: Maker, prefix: str, provider: NodeProvider, cluster: Cluster) -> str:
+    """Make that group: what answers comes in, and the overlay, which answers nobody whose key it does not know."""
+    rules = [
+        Rule(str(overlay.PORT), values.EVERYWHERE, protocol=values.UDP),
+        Rule("", values.EVERYWHERE, inbound=False, protocol="PROTOCOL_ALL"),
+    ]
+    return maker.group(foreign_group(prefix, provider, cluster), data_center(provider), rules)
 
 
 def _gpu_image(listed: Sequence[str], *, development: bool) -> str:

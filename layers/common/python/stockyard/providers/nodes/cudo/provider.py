@@ -102,9 +102,14 @@ class CudoNodes:
         return _LIMITS
 
     def prepare(self, work: EnvironmentWork) -> Outcome:
-        """See ``ports.nodes.NodeSource.prepare``. Nothing is made in the project."""
+        """See ``ports.nodes.NodeSource.prepare``. Nothing is made in the project but for a cluster that stands
+        elsewhere."""
+        cluster = topology.check(work.provider, work.cluster)
+        if not topology.is_at_home(work.provider, cluster):
+            place.make_foreign(self._maker_of_environment(work), self._config.name_prefix, work.provider, cluster)
         found_place = self._find(work)
-        text = f"Nodes stand in network {found_place.network} in {found_place.data_center}."
+        network = f"network {found_place.network}" if found_place.network else "no network but the cluster's overlay"
+        text = f"Nodes stand in {network} in {found_place.data_center}."
         return Outcome(True, text, facts=found_place.facts())
 
     def _find(self, work: NodeWork | EnvironmentWork) -> Place:
@@ -124,6 +129,7 @@ class CudoNodes:
     # See ``ports.nodes.HasTopology``.
     location = staticmethod(topology.location)
     out_of_reach = staticmethod(topology.out_of_reach)
+    joins_overlay = True
     out_of_zone = staticmethod(topology.out_of_zone)
     zones = staticmethod(topology.zones)
 
@@ -159,9 +165,9 @@ class CudoNodes:
         """See ``ports.nodes.NodeSource.terminate``."""
         return machine.terminate(self._maker(work))
 
-    def clear(self, work: EnvironmentWork) -> Outcome:  # noqa: ARG002 - nothing was made
+    def clear(self, work: EnvironmentWork) -> Outcome:
         """See ``ports.nodes.NodeSource.clear``."""
-        return Outcome(True)
+        return self._maker_of_environment(work).unmake() if work.ledger.lines() else Outcome(True)
 
     def tagged(self, provider: NodeProvider, installation: str, tenant: str) -> Sequence[Tagged]:  # noqa: ARG002
         """Nothing: the sweep of the cloud account sees machines already."""
@@ -170,6 +176,15 @@ class CudoNodes:
     def discard(self, provider: NodeProvider, thing: Tagged, tenant: str) -> bool:  # noqa: ARG002
         """See ``tagged``: there is nothing to remove here."""
         return False
+
+    def _maker_of_environment(self, work: EnvironmentWork) -> Maker:
+        return Maker(
+            cudo=self._access.client(work.tenant, _account(work)),
+            ledger=work.ledger,
+            marks=marks(work.installation, work.tenant, work.environment.id, 1),
+            now=work.now,
+            in_flight_seconds=self._config.in_flight_seconds,
+        )
 
     def _maker(self, work: NodeWork) -> Maker:
         claim_marks = marks(work.installation, work.tenant, work.claim.id, work.claim.generation)

@@ -1,7 +1,8 @@
-"""Place and reach of a provider's machines: without an overlay, clusters of their own network."""
+"""Place and reach of a provider's machines: clusters of their own network, and all that have an overlay."""
 
 from __future__ import annotations
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.records import Cluster, NodeEnvironment, NodeProvider
 from stockyard.domain.values.requirements import Requirement
 from stockyard.errors import NodeCouldNotBeProvisioned
@@ -19,13 +20,21 @@ def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str | None:
     if cluster is None:
         return f"Machines of node provider {provider.name} join a cluster; the claim names none."
     place, account = location(provider)
-    if account == str(cluster.cloud_account_id) and cluster.place in ("", place):
+    if is_at_home(provider, cluster) or cluster.settings.get(overlay.SETTING):
         return None
     home = f"in {cluster.place} of cloud account" if cluster.place else "in cloud account"
     return (
         f"Node provider {provider.name} is in {place} of cloud account {account}, the cluster {home}"
-        f" {cluster.cloud_account_id}. Machines of another network need an overlay, which is not built yet."
+        f" {cluster.cloud_account_id}. Machines of another network need an overlay, which a cluster has from its"
+        " creation."
     )
+
+
+def is_at_home(provider: NodeProvider, cluster: Cluster) -> bool:
+    """Whether the provider's machines stand in the cluster's own network. A cluster of another cloud has another
+    account."""
+    place, account = location(provider)
+    return account == str(cluster.cloud_account_id) and cluster.place in ("", place)
 
 
 def check(provider: NodeProvider, cluster: Cluster | None) -> Cluster:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from stockyard import kubernetes_versions
+from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT
 from stockyard.domain.nodes.properties import ROOT_DISK
 from stockyard.domain.pools.bids import ABOVE_BID, Bid
@@ -205,6 +206,7 @@ class Launch:
             cluster_id=cluster.id if cluster else "",
             kubernetes_version=cluster.node_minor if cluster else kubernetes_versions.DEFAULT,
             cloud_provider="external" if cluster and cluster.settings.get("cloud_controllers") else "",
+            overlay=bool(cluster and cluster.settings.get(overlay.SETTING)),
             sources=self.config.sources,
         ).cloud_config()
 

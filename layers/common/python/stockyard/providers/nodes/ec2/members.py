@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.records import Cluster
 from stockyard.machines import control_plane
 from stockyard.providers.clouds.aws import tags
@@ -50,6 +51,7 @@ def user_data(config: Ec2NodesConfig, cluster: Cluster, owner: tags.Owner) -> by
             tenant=owner.tenant,
             volume_tags=tags.of_tenant(owner.installation, owner.tenant) if controllers else None,
             joins=True,
+            overlay=bool(cluster.settings.get(overlay.SETTING)),
             sources=config.sources,
         )
         .first_boot()

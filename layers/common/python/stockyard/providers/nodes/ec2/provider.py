@@ -119,6 +119,7 @@ class Ec2Nodes:
     # See ``ports.nodes.HasTopology`` and ``ports.nodes.NeedsImages`` and, of the last one, ``ports.nodes.Drifts``.
     location = staticmethod(topology.location)
     out_of_reach = staticmethod(topology.out_of_reach)
+    joins_overlay = True
     out_of_zone = staticmethod(topology.out_of_zone)
     zones = staticmethod(topology.zones_of)
     zone_ids = staticmethod(topology.zone_ids)

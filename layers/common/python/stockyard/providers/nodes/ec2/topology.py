@@ -31,7 +31,7 @@ def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str | None:
         return None
     return (
         f"Node provider {provider.name} is in {there[0]} of cloud account {there[1]}, the cluster in {home[0]} of"
-        f" cloud account {home[1]}. Machines of another network need an overlay, which is not built yet."
+        f" cloud account {home[1]}. Machines on EC2 stand in the VPC of their cluster, also where that has an overlay."
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.clusters.control_plane import takes_pods
 from stockyard.domain.records import Resource
 from stockyard.domain.values.times import to_text
@@ -21,7 +22,7 @@ from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clusters.ec2.building import Builder, Wish
 from stockyard.providers.clusters.ec2.configuration import cloud_controllers, control_plane_disk_gib
 from stockyard.providers.clusters.ec2.members import etcd_volume, identity, ways
-from stockyard.providers.clusters.ec2.network import network, security
+from stockyard.providers.clusters.ec2.network import hubs, network, security
 from stockyard.providers.clusters.ec2.network.endpoint import made_target_group
 from stockyard.providers.clusters.ec2.network.security import API_PORT
 
@@ -76,6 +77,7 @@ def ensure(builder: Builder) -> Outcome:
         TargetGroupArn=made_target_group(builder),
         Targets=[{"Id": instance.vendor_id, "Port": API_PORT}],
     )
+    hubs.admit(builder, instance.vendor_id, hubs.FIRST)
     ways.forget(builder)
     facts["private_address"] = str(item.get("PrivateIpAddress") or "")
     return Outcome(True, f"{instance.vendor_id} runs", facts=facts)
@@ -162,6 +164,7 @@ def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
             volume_key=key or None,
             gpu_label=GPU_NAME,
             takes_pods=takes_pods(settings),
+            overlay=bool(settings.get(overlay.SETTING)),
             sources=config.sources,
         )
         .first_boot()

@@ -25,7 +25,7 @@ from stockyard.providers.clusters.ec2.configuration import (
     control_plane_types,
     control_plane_zones,
 )
-from stockyard.providers.clusters.ec2.network import network
+from stockyard.providers.clusters.ec2.network import hubs, network
 from stockyard.providers.clusters.ec2.network.endpoint import made_target_group
 from stockyard.providers.clusters.ec2.network.network_configuration import is_given
 from stockyard.providers.clusters.ec2.network.security import API_PORT
@@ -143,6 +143,7 @@ def admit(builder: Builder, machine_id: str) -> None:
     """See ``ports.clusters.BalancesMembers.admit``."""
     group = made_target_group(builder)
     builder.calls.call("elbv2", "register_targets", TargetGroupArn=group, Targets=_target(machine_id))
+    hubs.admit(builder, machine_id)
 
 
 def withdraw(builder: Builder, machine_id: str) -> None:
@@ -150,6 +151,7 @@ def withdraw(builder: Builder, machine_id: str) -> None:
     group = made_target_group(builder)
     with accepting("InvalidTarget"):
         builder.calls.call("elbv2", "deregister_targets", TargetGroupArn=group, Targets=_target(machine_id))
+    hubs.withdraw(builder, machine_id)
 
 
 def release_first(builder: Builder) -> Outcome:

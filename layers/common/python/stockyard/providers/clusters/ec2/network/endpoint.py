@@ -12,7 +12,7 @@ from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.kinds import elb as elb_kinds
 from stockyard.providers.clusters.ec2.building import Builder, Wish
-from stockyard.providers.clusters.ec2.network import network, security
+from stockyard.providers.clusters.ec2.network import hubs, network, security
 from stockyard.providers.clusters.ec2.network.security import API_PORT
 
 _ZONES_BEFORE = 2
@@ -50,6 +50,7 @@ def ensure(builder: Builder) -> Outcome:
     wish = Wish(elb_kinds.LOAD_BALANCER, "api", name, create, configure, detail=detail, identity=True)
     arn = builder.want(wish).vendor_id
     _spread(builder, arn, net)
+    hubs.ensure(builder, net.vpc_id, arn, short_name(builder, hubs.KEY))
     waiting = network.without_leaving(builder)
     if waiting:
         return Outcome(False, waiting)

@@ -16,11 +16,17 @@ from stockyard.providers.clusters.ec2.building import Builder, Wish
 RULES = "rules"
 """What the ledger calls them: texts such as ``22 203.0.113.0/24`` and ``-1 sg-0123``."""
 ALL = -1
+UDP = "udp:"
 
 
 def port_rule(port: int, peer: str) -> str:
     """Rule that a range, or the members of a group, reach a port."""
     return f"{port} {peer}"
+
+
+def udp_rule(ports: str, peer: str) -> str:
+    """Rule that a range, or the members of a group, reach a UDP port, or one of a range such as ``51820-51827``."""
+    return f"{UDP}{ports} {peer}"
 
 
 ITSELF = "itself"
@@ -85,8 +91,11 @@ def revoke(builder: Builder, group: str, rule: str) -> None:
 def permission(rule: str) -> dict[str, Any]:
     """A rule as EC2 has it."""
     port, peer = rule.split(" ")
-    if int(port) == ALL:
-        ports: dict[str, Any] = {"IpProtocol": "-1"}
+    if port.startswith(UDP):
+        first, _, last = port.removeprefix(UDP).partition("-")
+        ports: dict[str, Any] = {"IpProtocol": "udp", "FromPort": int(first), "ToPort": int(last or first)}
+    elif int(port) == ALL:
+        ports = {"IpProtocol": "-1"}
     else:
         ports = {"IpProtocol": "tcp", "FromPort": int(port), "ToPort": int(port)}
     if peer.startswith("sg-"):
@@ -103,6 +112,8 @@ def _present(builder: Builder, group: str) -> list[str]:
 
 
 def _read(entry: Mapping[str, Any]) -> Iterator[str]:
+    if entry.get("IpProtocol") == "udp":
+        return
     port = ALL if entry.get("IpProtocol") == "-1" else int(entry.get("FromPort", ALL))
     peers = [
         *(item["CidrIp"] for item in entry.get("IpRanges", ())),

@@ -7,7 +7,7 @@ from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clusters.ec2.building import Builder
 from stockyard.providers.clusters.ec2.configuration import EVERYWHERE
-from stockyard.providers.clusters.ec2.network import network, rules
+from stockyard.providers.clusters.ec2.network import hubs, network, rules
 from stockyard.providers.clusters.ec2.network.network_configuration import bastion_of
 from stockyard.providers.clusters.ec2.network.rules import ALL, ITSELF, port_rule
 
@@ -34,7 +34,8 @@ def balancer_rules(builder: Builder, net: network.Network) -> list[str]:
     """The API port for the CIDR list, the VPC and its NAT gateways: nodes come back in through these."""
     api = list(builder.work.cluster.settings.get("api_cidrs") or [EVERYWHERE])
     gateways = (f"{address}/32" for address in network.gateway_addresses(builder, net))
-    return [port_rule(API_PORT, cidr) for cidr in dict.fromkeys([*api, *net.cidrs, *gateways])]
+    of_api = [port_rule(API_PORT, cidr) for cidr in dict.fromkeys([*api, *net.cidrs, *gateways])]
+    return [*of_api, *hubs.balancer_rules(builder)]
 
 
 def control_plane_rules(builder: Builder, net: network.Network) -> list[str]:
@@ -46,6 +47,7 @@ def control_plane_rules(builder: Builder, net: network.Network) -> list[str]:
     return [
         *(port_rule(API_PORT, cidr) for cidr in dict.fromkeys(net.cidrs)),
         *([port_rule(API_PORT, balancer)] if balancer else []),
+        *hubs.member_rules(builder, balancer),
         *(port_rule(SSH_PORT, str(cidr)) for cidr in dict.fromkeys(ssh)),
     ]
 

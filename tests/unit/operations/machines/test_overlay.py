@@ -1,0 +1,145 @@
+"""Places of machines in an overlay: by proof alone, for as long as their claims live."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from agent.stockyard_agent.overlay import OverlayList
+from local.kubernetes.store import Key
+from stockyard.domain.clusters import overlay as rules
+from stockyard.domain.models.clusters.observations import OverlayList as Answer
+from stockyard.domain.records import Cluster, Fact, NodeProvider
+from stockyard.errors import Conflict, InvalidInput, RequestInProgress
+from stockyard.operations.clusters.removal.record import removal
+from stockyard.operations.listing import every
+from stockyard.operations.machines import overlay
+from stockyard.operations.node_providers.reach import out_of_reach
+from stockyard.ports import Replace
+from tests.unit.agent.rig import Rig
+from tests.unit.operations.conftest import World
+
+HUB, NODE, OTHER = (f"{letter * 42}A=" for letter in "HNO")
+
+
+@pytest.fixture
+def cluster(world: World) -> Cluster:
+    cluster_with_overlay = world.create()
+    cluster_with_overlay = replace(
+        cluster_with_overlay,
+        settings={**cluster_with_overlay.settings, "overlay": {"range": rules.DEFAULT_RANGE, "node_to_node": True}},
+        endpoint="https://api.test:6443",
+        instance_id="i-1",
+        version=cluster_with_overlay.version + 1,
+    )
+    world.services.store.commit(Replace(cluster_with_overlay))
+    return cluster_with_overlay
+
+
+def _news(world: World, cluster: Cluster, have: str | None = None) -> overlay.OverlayList | None:
+    version = world.services.store.get(Fact, f"{cluster.id}/{overlay.VERSION}")
+    return overlay.news(world.services, cluster, version, have)
+
+
+def test_a_machine_has_the_same_place_whenever_it_asks_and_hears_of_the_hubs(world: World, cluster: Cluster) -> None:
+    services = world.services
+    first = overlay.admit(services, cluster, cluster.id, HUB, local="10.0.0.5", hub=True)
+    assert first is not None
+    assert (first.address, first.hub, first.peers) == ("100.64.0.1", True, [])
+    place = overlay.admit(services, cluster, "ncl_1", NODE)
+    assert place is not None
+    assert place.address == "100.64.0.2"
+    assert overlay.hub_addresses(place) == ["100.64.0.1"]
+    assert overlay.admit(services, cluster, "ncl_1", NODE) == place
+    again = overlay.admit(services, cluster, "ncl_1", OTHER)
+    assert again == place, "a machine that was cluster_with_overlay again has the address of its claim, and its own key"
+    assert overlay.hub_places(services, cluster) == {"i-1": 0}
+    with pytest.raises(InvalidInput, match="has an overlay"):
+        overlay.admit(services, cluster, "ncl_2", None)
+    assert overlay.admit(services, replace(cluster, settings={}), "ncl_2", None) is None
+
+
+def test_two_that_ask_at_once_get_two_addresses(world: World, cluster: Cluster) -> None:
+    store = world.services.store
+    commit, late = store.commit, list[str]()
+
+    def slow(*writes: object) -> object:
+        if not late:
+            late.append("ncl_2")
+            overlay.admit(world.services, cluster, "ncl_2", OTHER)
+        return commit(*writes)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(store), "commit", lambda _, *writes: slow(*writes))
+        place = overlay.admit(world.services, cluster, "ncl_1", NODE)
+    assert place is not None
+    news = _news(world, cluster)
+    assert news is not None
+    assert {row["key"]: row["address"] for row in news.peers} == {OTHER: "100.64.0.1", NODE: "100.64.0.2"}
+
+    def refused(*_: object) -> object:
+        raise Conflict("others write")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(store), "commit", refused)
+        with pytest.raises(RequestInProgress):
+            overlay.admit(world.services, cluster, "ncl_3", NODE)
+
+
+def test_who_is_released_is_in_no_list_and_its_address_rests_for_a_day(world: World, cluster: Cluster) -> None:
+    services = world.services
+    overlay.admit(services, cluster, "ncl_1", NODE)
+    before = _news(world, cluster)
+    assert before is not None
+    assert _news(world, cluster, before.version) is None, "an idle cluster's agent is told nothing"
+    overlay.release(services, cluster, "ncl_1")
+    overlay.release(services, cluster, "ncl_1")
+    after = _news(world, cluster, before.version)
+    assert after is not None
+    assert after.peers == []
+    overlay.release(services, None, "ncl_1")
+    place = overlay.admit(services, cluster, "ncl_2", OTHER)
+    assert place is not None
+    assert place.address != before.peers[0]["address"]
+
+
+def test_nothing_is_written_for_a_cluster_that_is_gone_and_its_removal_takes_the_table(
+    world: World, cluster: Cluster
+) -> None:
+    overlay.admit(world.services, cluster, "ncl_1", NODE)
+    world.services.store.commit(*removal(world.services, cluster))
+    assert [fact.id for fact in every(world.services.store, Fact, f"{cluster.id}/")] == []
+    with pytest.raises(RequestInProgress):
+        overlay.admit(world.services, cluster, "ncl_2", OTHER)
+    assert [fact.id for fact in every(world.services.store, Fact, f"{cluster.id}/")] == []
+
+
+def test_machines_of_providers_that_take_no_part_are_out_of_reach(world: World, cluster: Cluster) -> None:
+    provider = NodeProvider("npr_1", "lab", "simulated", {}, "", "")
+    assert "take part in no overlay" in str(out_of_reach(object(), provider, cluster))
+    assert out_of_reach(object(), provider, replace(cluster, settings={})) is None
+
+
+def test_agent_writes_the_list_once_and_again_when_that_failed(world: World, cluster: Cluster) -> None:
+    overlay.admit(world.services, cluster, cluster.id, HUB, hub=True)
+    news = _news(world, cluster)
+    assert news is not None
+    content = Answer.model_validate(news, from_attributes=True).model_dump()
+    rig = Rig()
+    agent = rig.agent()
+    kube = agent._kube
+    written = OverlayList(kube, rig.logs.append)
+    written.hear(None)
+    written.hear({"version": "1"})
+    assert written.version is None
+    written.hear(content)
+    assert written.version == news.version
+    stored = rig.kube.store.get(Key("", "configmaps", "stockyard-system", "overlay"))
+    assert stored["data"]["version"] == news.version
+    assert json.loads(stored["data"]["peers"]) == content["peers"]
+    assert content["peers"][0] == {"address": "100.64.0.1", "key": HUB, "hub": True, "endpoints": ["api.test:51820"]}
+    written.hear({"version": "2", "peers": ["x" * 1_000_001]})
+    assert written.version == news.version
+    assert len([line for line in rig.logs if "overlay" in line]) == 2
