@@ -34,7 +34,7 @@ PUBLIC: Mapping[str, Mapping[str, int]] = {
 OWN: Mapping[str, Mapping[str, int]] = {"cmdevice": {"getNodeGroups": 0, "getStatus": 1, "getSysInfo": 1}}
 """The same of what is not public."""
 OPERATIONS = frozenset({"ON", "OFF", "RESET", "CYCLE"})
-MODES = frozenset({"", "AUTO", "FULL", "NOSYNC", "SKIP", "MAIN"})
+MODES = frozenset({None, "", "AUTO", "FULL", "NOSYNC", "SKIP", "MAIN"})
 _POWER = {"baseType", "devices", "operation", "force", "wait"}
 _FIXED = ("uuid", "baseType", "childType", "mac")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -107,7 +107,7 @@ class HeadNode:
                 if entity[self.mode_field]:
                     self.write(uuid, {self.mode_field: ""})  # it holds for one boot
             if machine.installer_ends(moment):
-                machine.end(self.devices[uuid]["finalize"])
+                machine.end(self.devices[uuid]["finalize"] or "")
 
     def write(self, uuid: str, changes: Mapping[str, Any]) -> None:
         """Change a device, as the head node itself or a person does."""
@@ -215,7 +215,8 @@ class HeadNode:
             raise self._outside(400, f"fields differ: {sorted(set(entity) ^ set(old))}")
         if any(entity[name] != old[name] for name in _FIXED) or entity["modified"] is not True:
             raise self._outside(400, "an update changes no identity and is marked as modified")
-        if entity[self.mode_field] not in MODES or not all(isinstance(entity[n], str) for n in ("notes", "finalize")):
+        texts = (entity["notes"], entity["finalize"])
+        if entity[self.mode_field] not in MODES or not all(isinstance(text, str | None) for text in texts):
             raise self._outside(400, "a field has a value that it cannot have")
         # Whoever comes last wins: there is no comparison of revisions.
         self.devices[old["uuid"]] = {**copy.deepcopy(entity), "revision": old["revision"] + 1, "modified": False}

@@ -58,6 +58,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.request = self.server.tls.wrap_socket(self.request, server_side=True)
         super().setup()
 
+    def finish(self) -> None:
+        super().finish()
+        self.connection.close()
+
     def serve(self) -> None:
         """Hand the request on."""
         length = min(int(self.headers.get("content-length") or 0), MOST_BODY)

@@ -100,8 +100,8 @@ class Inventory:
 
 
 class BcmLife(MachineLife):
-    """A claim for a host, from its request to the end of its deletion. ``full``: no host is free. ``via``: the head node
-    is reached through a site. ``off``: hosts are switched off when nobody has them."""
+    """A claim for a host, from its request to the end of its deletion. ``full``: no host is free. ``via``: the head
+    node is reached through a site. ``off``: hosts are switched off when nobody has them."""
 
     provider = "metal."
 

@@ -90,9 +90,10 @@ def unanswered(call: str, error: BaseException) -> VendorError:
 
 def _of_server(call: str, cause: ssl.SSLCertVerificationError) -> VendorError:
     """The error for a certificate of the head node that is not the one that was pinned."""
-    if cause.verify_code == _EXPIRED:
+    reason = getattr(cause, "verify_code", None)
+    if reason == _EXPIRED:
         text = "the head node's own certificate has expired"
-    elif cause.verify_code == _NOT_YET:
+    elif reason == _NOT_YET:
         text = "the head node's own certificate is not valid yet"
     else:
         text = "the head node's certificate is not the one that the account names"
