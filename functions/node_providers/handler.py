@@ -47,7 +47,7 @@ def _provider_answer(request: Request, provider: NodeProvider, status: int, **se
 )
 def create_node_provider(request: Request, services: Services) -> Answer:
     """Add a node provider. A source of nodes, with the node types that its document declares."""
-    from stockyard.operations.node_providers.providers import create_provider, plan_creation
+    from stockyard.operations.node_providers.providers import create_provider, host_remarks, plan_creation
 
     body = request.body
     document = ProviderDocument(
@@ -66,9 +66,8 @@ def create_node_provider(request: Request, services: Services) -> Answer:
         creates += [
             {"kind": "node-type", "name": f"{provider.name}.{node_type.name}"} for node_type in declared(provider)
         ]
-        return Answer.free_plan(
-            creates=creates, warnings=remarks(provider_warnings(provider, ("spec",), ("properties",)))
-        )
+        warnings = remarks(provider_warnings(provider, ("spec",), ("properties",)))
+        return Answer.free_plan(creates=creates, warnings=[*warnings, *host_remarks(services, provider)])
     provider_id = request.stable_id(provider_prefix(services.tenant))
     provider = create_provider(services, document, request.caller.actor, provider_id)
     return _provider_answer(request, provider, 201, location=f"/v1/node-providers/{provider.id}")
@@ -131,7 +130,7 @@ def get_node_provider(request: Request, services: Services) -> Answer:
 )
 def change_node_provider(request: Request, services: Services) -> Answer:
     """Change a node provider. A JSON merge patch; nodes that are there stay."""
-    from stockyard.operations.node_providers.providers import change_provider, changed_provider
+    from stockyard.operations.node_providers.providers import change_provider, changed_provider, host_remarks
     from stockyard.operations.node_providers.visible import find_own
 
     provider = find_own(services, request.params["id"])
@@ -139,8 +138,9 @@ def change_node_provider(request: Request, services: Services) -> Answer:
     if request.dry_run:
         changed = changed_provider(services, provider, request.version, fields)
         before, after = (node_provider_view(version, services.tenant) for version in (provider, changed))
+        warnings = [*after["warnings"], *host_remarks(services, changed)]
         return Answer.change_plan(
-            before, {name: after[name] for name in fields}, "node-provider", provider.name, warnings=after["warnings"]
+            before, {name: after[name] for name in fields}, "node-provider", provider.name, warnings=warnings
         )
     actor, request_id = request.caller.actor, request.request_id
     changed = change_provider(services, provider.id, request.version, fields, actor, request_id)

@@ -171,7 +171,7 @@ def test_no_head_node_and_no_unmarked_node_is_switched_or_installed(
     assert launched > count / 10, "else nothing was tried"
 
 
-def test_the_judge_sees_who_looks_no_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Device, "why_not_ours", lambda *_: None)
-    monkeypatch.setattr(Device, "why_not_free", lambda *_: None)
-    assert any(run(number)[0].bad for number in range(20))
+@pytest.mark.parametrize("rule", ["is_node", "may_install"])
+def test_the_judge_sees_a_rule_that_is_missing(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Device, rule, True)
+    assert any(run(number)[0].bad for number in range(40))

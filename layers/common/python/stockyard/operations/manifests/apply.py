@@ -23,7 +23,7 @@ from stockyard.operations.manifests.profiles import DesiredProfile, apply_profil
 from stockyard.operations.node_claims.change import change_claim
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.operations.node_claims.power import power_claim
-from stockyard.operations.node_providers.providers import change_provider, create_provider
+from stockyard.operations.node_providers.providers import change_provider, create_provider, host_remarks
 from stockyard.operations.pricing import price, sums
 from stockyard.operations.services import Services
 
@@ -85,6 +85,9 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
         plan["warnings"] += remarks(manifest.warnings)
         if isinstance(manifest, LeftOut):
             continue
+        if isinstance(manifest, DesiredProvider):
+            block = (*manifest.place, "spec", manifest.provider.kind)
+            plan["warnings"] += host_remarks(services, manifest.provider, block)
         if manifest.current is not None:
             plan["changes"] += manifest_changes(manifest)
         elif isinstance(manifest, DesiredProvider):

@@ -24,6 +24,7 @@ from stockyard.domain.records import (
     Operation,
 )
 from stockyard.domain.values import ids, times
+from stockyard.domain.values.notes import remark
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import (
     Conflict,
@@ -41,7 +42,8 @@ from stockyard.operations.node_providers.visible import claims_of, find_own, mar
 from stockyard.operations.quotas.limits import check_room, limit_of, refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Remove, Replace
-from stockyard.ports.nodes import Discovers, HasTopology
+from stockyard.ports.clusters import Finding
+from stockyard.ports.nodes import Discovers, HasTopology, TakesHosts
 
 QUOTA = "node_providers"
 _WRITES = 90
@@ -86,11 +88,24 @@ def check_provider(
     if isinstance(offers, Discovers) and not provider.implicit:
         services.price_requests.wait(offers.sheet(provider))
     findings = source.inspect(provider, account) if source else ()
-    return [
-        FieldProblem(pointer(*at) + finding.pointer.removeprefix("/spec"), finding.detail)
-        for finding in findings
-        if not finding.warning
-    ]
+    return [FieldProblem(_place(finding, at), finding.detail) for finding in findings if not finding.warning]
+
+
+def host_remarks(
+    services: Services, provider: NodeProvider, at: Sequence[str | int] = ("spec",)
+) -> list[dict[str, Any]]:
+    """Remarks of a dry run on which hosts of the tenant's own may be wiped and installed, each by its name; none where
+    machines are made."""
+    source: object = source_of(services, provider)
+    findings = source.hosts_of_types(provider) if isinstance(source, TakesHosts) else ()
+    return [remark(_place(finding, at), finding.detail) for finding in findings]
+
+
+def _place(finding: Finding, at: Sequence[str | int]) -> str:
+    """Pointer of a finding where the document's block is at that place; its properties stand beside the block."""
+    if finding.pointer.startswith("/properties/"):
+        return pointer(*at[:-1]) + finding.pointer
+    return pointer(*at) + finding.pointer.removeprefix("/spec")
 
 
 def refuse_faults(faults: Sequence[FieldProblem]) -> None:

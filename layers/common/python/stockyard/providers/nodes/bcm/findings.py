@@ -41,13 +41,13 @@ def _endpoint(provider: NodeProvider, account: CloudAccount | None) -> Iterator[
 def _properties(provider: NodeProvider) -> Iterator[Finding]:
     places: list[tuple[tuple[str | int, ...], Mapping[str, str]]] = [(("properties",), provider.properties)]
     for index, entry in enumerate(entries(provider)):
-        places.append((("nodeTypes", index, "properties"), entry.get("properties") or {}))
+        places.append((("spec", "nodeTypes", index, "properties"), entry.get("properties") or {}))
     for place, properties in places:
         for key, value in properties.items():
             if key.startswith(_NETWORK):
-                yield Finding(pointer("spec", *place, key), f"{key}: networks of hosts are not set up by Stockyard.")
+                yield Finding(pointer(*place, key), f"{key}: networks of hosts are not set up by Stockyard.")
             if key == POWER_OFF and value not in ("true", "false"):
-                yield Finding(pointer("spec", *place, key), "must be true or false")
+                yield Finding(pointer(*place, key), "must be true or false")
 
 
 def _names(provider: NodeProvider) -> Iterator[Finding]:
