@@ -77,11 +77,23 @@ class Authority:
         builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         certificate = builder.add_extension(issuer, critical=False).sign(self._key, SHA256())
+        return self._written(name, key, certificate)
+
+    def _written(self, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> tuple[Path, Path]:
         paths = self._folder / f"{name}.crt", self._folder / f"{name}.key"
         paths[1].touch(mode=0o600)
         paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         paths[0].write_bytes(certificate.public_bytes(Encoding.PEM))
         return paths
+
+    def issue_client(self, name: str) -> tuple[Path, Path]:
+        """The files of a client certificate, which names somebody, and of its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _builder(_name(name), self._name, key)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        certificate = builder.add_extension(issuer, critical=False).sign(self._key, SHA256())
+        return self._written(name, key, certificate)
 
     def serving(self, name: str, address: str = LOOPBACK) -> ssl.SSLContext:
         """For a server on that address, with a certificate of this authority."""

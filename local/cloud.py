@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from local.aws.corrections.compute.balancers import addressed_balancers
 from local.aws.corrections.eks.things import played_control_planes
 from local.aws.corrections.roles import service_session
 from local.aws.server import Aws, running_aws
+from local.bcm.served import ServedHeadNode
 from local.builds.processes import local_builds
 from local.children import WARDEN
 from local.cudo.served import ServedCudo
@@ -46,6 +47,7 @@ from local.kubernetes.real.cluster import RealCluster
 from local.kubernetes.real.control_plane import own_address
 from local.kubernetes.real.managed import RealManagedCluster
 from local.machines.instances import Machines
+from local.machines.metal_hosts import MetalHosts
 from local.machines.simulated_nodes import SimulatedNodes
 from local.machines.vdeployer import VDeployer
 from local.machines.virtual_machines import VirtualMachines
@@ -146,10 +148,10 @@ class LocalCloud:
         assembly = assembled(ROOT, self._cache)
         self.aws = self._stack.enter_context(self._running_aws())
         self._start_identity()
-        self.cudo = ServedCudo(self.home, self._plan.cudo, own_address if self._kubernetes else None)
-        self._stack.callback(self.cudo.close)
-        self.vdeployer = VDeployer(self._service_token)
-        self._stack.callback(self.vdeployer.close)
+        address = own_address if self._kubernetes else None
+        self.cudo = self._stack.enter_context(closing(ServedCudo(self.home, self._plan.cudo, address)))
+        self.head_node = self._stack.enter_context(closing(ServedHeadNode(self.home / "head-node")))
+        self.vdeployer = self._stack.enter_context(closing(VDeployer(self._service_token)))
         try:
             simulated = None if self._kubernetes else "kubernetes"
             self.gateway = Gateway(self.functions, self._port, simulated=simulated)
@@ -179,8 +181,7 @@ class LocalCloud:
             self._say(f"making the site {self._site}")
             trust = self._trust if self._kubernetes else None
             site = LocalSite(self.call, self._site, self.home / "site", trust, self.clusters)
-            self._stack.callback(site.close)
-            site.start()
+            self._stack.enter_context(closing(site)).start()
         self._publish()
         self._say(f"ready after {time.monotonic() - began:.1f} s")
 
@@ -246,7 +247,8 @@ class LocalCloud:
         accounts = (ACME_ACCOUNT, GLOBEX_ACCOUNT, *self._plan.variants)
         self.machines = Machines(accounts, *where, managed, self.aws.url)
         self.virtual_machines = VirtualMachines(lambda: self.cudo.started, *where)
-        for watch in (self.machines, self.virtual_machines, SimulatedNodes(self.clusters)):
+        hosts = MetalHosts(self.head_node.head_node, *where)
+        for watch in (self.machines, self.virtual_machines, hosts, SimulatedNodes(self.clusters)):
             self._stack.callback(watch.close)
             watch.start()
 
@@ -299,7 +301,7 @@ class LocalCloud:
             # Clusters that name no minor get the older one of those that are built, which has an upgrade here.
             **({"STOCKYARD_KUBERNETES_VERSION": minors()[0]} if self._kubernetes else {}),
             "STOCKYARD_VDEPLOYER_URL_TEMPLATE": self.vdeployer.url_template,
-            **self.cudo.of_functions,
+            **dict(self.cudo.of_functions, **self.head_node.of_functions),
             "STOCKYARD_OFFERS_TRIALS": "true",
             **{f"STOCKYARD_{name}_SECONDS": str(math.ceil(n * self._scale)) for name, n in SCALED.items()},
         }
@@ -359,7 +361,7 @@ class LocalCloud:
             "STOCKYARD_TOKEN_OPERATOR": token("acme", ROLES[:2], subject="local-operator"),
             "STOCKYARD_TOKEN_OTHER": token("globex", ROLES, subject="local-other"),
             "STOCKYARD_TOKEN_PLATFORM": token("platform", ("stockyard-platform",), subject="local-platform"),
-            **self.cudo.of_people,
+            **dict(self.cudo.of_people, **self.head_node.of_people),
             "AWS_ENDPOINT_URL": self.aws.url,
             **self.aws.keys(ACME_ACCOUNT),
             "AWS_DEFAULT_REGION": REGION,

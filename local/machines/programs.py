@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -30,6 +31,8 @@ from local.kubernetes.clusters import Clusters
 from stockyard.machines.manifests import FOLDER
 
 MACHINE_CONFIG, NODE_CONFIG = "/etc/stockyard/machine.json", "/etc/stockyard/node.json"
+_UNPACKED = re.compile(r'--directory "\$root"\n')
+"""Unpacking below another root than that of the machine that runs the script: an installer does."""
 WATCH_SECONDS = 0.5
 """How often a machine asks whether it is taken back. A real one does every five seconds."""
 VAULT_CONFIG, DISK = "/etc/stockyard/vault.json", "stockyard_disk.py"
@@ -323,7 +326,7 @@ def cloud_config(user_data: str | bytes) -> str:
 
 def script_files(script: str) -> dict[str, str]:
     """Path -> text of the files that a script of a first boot unpacks; none of a script that is not ours."""
-    packed = script.partition("--directory /\n")[2].partition("\nEND_OF_FILES\n")[0]
+    packed = _UNPACKED.sub("--directory /\n", script).partition("--directory /\n")[2].partition("\nEND_OF_FILES\n")[0]
     if not packed:
         return {}
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed)), mode="r:gz") as archive:

@@ -58,11 +58,11 @@ class Room:
 
 @contextmanager
 def room(folder: Path, server: Pair | None = None) -> Iterator[Room]:
-    made = Room(folder, server or AUTHORITY.server())
+    new_room = Room(folder, server or AUTHORITY.server())
     try:
-        yield made
+        yield new_room
     finally:
-        made.server.close()
+        new_room.server.close()
 
 
 def access(account: CloudAccount, pair: Pair = ADMIN) -> Access:

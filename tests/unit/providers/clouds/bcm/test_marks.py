@@ -96,9 +96,9 @@ def test_a_device_that_was_copied_from_one_of_ours_is_neither_ours_nor_free() ->
 def test_what_is_no_free_compute_node_is_never_taken(changes: dict[str, Any], reason: str) -> None:
     there = Device({**device("node001", notes=MAY_INSTALL), **changes})
     assert reason in str(there.why_not_free())
-    ours = Device({**device("node001", notes=MAY_INSTALL + MARKS.line()), **changes})
+    marked = Device({**device("node001", notes=MAY_INSTALL + MARKS.line()), **changes})
     if reason in ("no compute node", MAY_INSTALL):
-        assert reason in str(ours.why_not_ours(MARKS))
+        assert reason in str(marked.why_not_ours(MARKS))
 
 
 def test_a_device_without_a_mode_that_we_know_is_refused() -> None:

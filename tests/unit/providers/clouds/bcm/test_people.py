@@ -35,7 +35,7 @@ class Story:
 
     @property
     def notes(self) -> str:
-        """Its notes."""
+        """Notes of the host."""
         return self.device.notes
 
     def write(self, **changes: Any) -> None:
@@ -102,11 +102,11 @@ def test_the_word_taken_away_while_it_runs_holds_the_release_until_it_is_back() 
     story = Story()
     story.claim.launch()
     story.write(notes=story.notes.replace(MAY_INSTALL, "mine"))
-    held = story.claim.terminate(6)
-    assert isinstance(held, Outcome)
-    assert not held.done
-    assert "still has the claim's data" in held.message
-    assert held.remaining == ("host node001",)
+    waiting = story.claim.terminate(6)
+    assert isinstance(waiting, Outcome)
+    assert not waiting.done
+    assert "still has the claim's data" in waiting.message
+    assert waiting.remaining == ("host node001",)
     assert (story.calls(), story.device.next_mode) == (["RESET"], None)
     assert story.device.entity["finalize"] == "#!/bin/sh\necho own\n"
     assert story.leases, "nobody else gets it"

@@ -28,8 +28,8 @@ def source(yard: HeadYard, *, sheet: bool = True) -> BcmNodes:
 def faults(spec: NodeProvider, yard: HeadYard | None = None) -> dict[str, str]:
     """Faults of the document by pointer."""
     yard = yard or HeadYard()
-    found = source(yard).inspect(spec, yard.account)
-    return {finding.pointer: finding.detail for finding in found if not finding.warning}
+    findings = source(yard).inspect(spec, yard.account)
+    return {finding.pointer: finding.detail for finding in findings if not finding.warning}
 
 
 def warnings(findings: Any) -> dict[str, str]:
