@@ -149,3 +149,8 @@ def test_the_script_gives_back_what_was_there(before: str | None) -> None:
     assert scripts.before_of(scripts.script("ncl_1", UUID, "", before, "true")) == before
     assert scripts.before_of(before) == before
     assert own.texts({"finalize": before}, "finalize") == (before or "")
+
+
+def test_an_address_that_is_none_is_no_word_of_the_script() -> None:
+    for mac in ('$(touch /tmp/x)"', "02:00", "02:00:00:00:00:01\n"):
+        assert "grep" not in scripts.script("ncl_1", UUID, mac, "", "true")

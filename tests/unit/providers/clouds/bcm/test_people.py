@@ -12,6 +12,7 @@ from stockyard.domain.values.times import to_text
 from stockyard.errors import NodeCouldNotBeProvisioned, StockyardError, VendorError
 from stockyard.ports import Outcome
 from stockyard.providers.clouds.bcm.devices import Device
+from stockyard.providers.clouds.bcm.errors import DeviceChanged
 from stockyard.providers.clouds.bcm.marks import MAY_INSTALL, Marks, without_lines
 from tests.harness.bcm.hands import HostClaim, provider
 from tests.harness.bcm.yard import WORD, HeadYard
@@ -293,3 +294,14 @@ def test_marks_say_when_they_were_reset() -> None:
         ("installing", now, 2),
         ("run", "-", 0),
     ]
+
+
+def test_a_change_that_a_revision_does_not_show_is_seen_all_the_same() -> None:
+    story = Story()
+    head_node = story.yard.access().client("acme", story.yard.account)
+    device = head_node.device(story.device.uuid)
+    assert device is not None
+    story.yard.head_node.devices[device.uuid]["notes"] = "mine"
+    with pytest.raises(DeviceChanged):
+        head_node.update(device, {"nextInstallMode": "FULL"})
+    assert story.device.next_mode is None

@@ -18,8 +18,8 @@ GROUPS, STATUS, SYSTEM = "groups", "status", "system"
 PUBLIC = (DEVICES, NODE, UPDATE, POWER)
 OPTIONAL: Mapping[str, Sequence[str]] = {
     GROUPS: ("getNodeGroups",),
-    STATUS: ("getStatus", "getDeviceStatus"),
-    SYSTEM: ("getSysInfo", "getSystemInformation"),
+    STATUS: ("getStatus",),
+    SYSTEM: ("getSysInfo",),
 }
 """Purposes of calls whose names are not public, with the names that are looked for on the page."""
 _WORD = r"(?<![A-Za-z0-9_]){}(?![A-Za-z0-9_])"
@@ -47,7 +47,7 @@ def missing(page: str) -> list[str]:
 
 def allow_list() -> list[str]:
     """Lines of the allow-list of a site's connector: the page, and each call by its name alone."""
-    names = [*PUBLIC, *(name for names in OPTIONAL.values() for name in names[:1])]
+    names = [*PUBLIC, *(name for names in OPTIONAL.values() for name in names)]
     return [f"GET {PAGE}", *(f"POST {JSON} service={SERVICE} call={name}" for name in names)]
 
 

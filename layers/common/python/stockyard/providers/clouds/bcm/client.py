@@ -122,7 +122,7 @@ class HeadNode:
         """Change fields of the device that was read. Raises ``DeviceChanged`` where it is another one by now: what the
         head node would not notice. An answer that is lost may be of a change that was made."""
         now = self.device(device.uuid)
-        if now is None or now.revision != device.revision:
+        if now is None or now.revision != device.revision or not now.is_like(device):
             raise DeviceChanged(f"Device {device.hostname} has changed meanwhile.", code="DeviceChanged")
         unknown = set(changes) - set(now.entity)
         if unknown:

@@ -25,8 +25,8 @@ SOON = timedelta(days=30)
 """How long before its end a certificate is warned of."""
 MOST_SYSTEMS = 200
 """Hosts whose hardware is asked for in one refresh."""
-MOST_TIME = timedelta(seconds=60)
-"""How long one refresh asks for hardware."""
+MOST_TIME = timedelta(seconds=8)
+"""How long one refresh asks for hardware: a verification reads the inventory too, and people wait for it."""
 _TRIALS = "Stockyard has never been tried on a real head node: see the page on BCM."
 
 
@@ -79,8 +79,9 @@ class HeadNodes:
         for device in devices:
             resources: Mapping[str, str | int] = {}
             if device.may_install and count < MOST_SYSTEMS and self.now() < ends:
-                count += 1
-                resources = self._resources(head_node, device)
+                hardware = self._resources(head_node, device)
+                count = MOST_SYSTEMS if hardware is None else count + 1
+                resources = hardware or {}
             inside = tuple(sorted(name for name, members in (groups or {}).items() if device.uuid in members))
             hosts.append(Host(device.uuid, device.hostname, _why_not(device, tenant), inside, resources))
         names = None if groups is None else tuple(sorted(groups))
@@ -88,14 +89,13 @@ class HeadNodes:
         return sheets.written(Sheet(moment, tuple(hosts), names, tells_status))
 
     @staticmethod
-    def _resources(head_node: HeadNode, device: Device) -> Mapping[str, str | int]:
-        """Hardware of one device. Where it is not told the document has to say it."""
+    def _resources(head_node: HeadNode, device: Device) -> Mapping[str, str | int] | None:
+        """Hardware of one device: empty where it is not told, and the document has to say it; None where the head node
+        does not answer such questions now."""
         try:
             return sheets.resources_of(head_node.system(device.uuid))
         except VendorError as error:
-            if error.retryable:
-                raise
-            return {}
+            return None if error.retryable else {}
 
     def principal(self, attributes: Mapping[str, Any]) -> str:
         """See ``ports.Cloud.principal``: the head node. A certificate may be exchanged at any time."""

@@ -16,6 +16,7 @@ UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCI
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?", re.ASCII)
 _MODES = ("nextInstallMode", "nextBootInstallMode")
 """Names of the install mode of the next boot, by release."""
+_DECISIVE = ("baseType", "childType", "hostname", "roles", "notes", "finalize")
 _NOT_SET = frozenset({"", "NONE", "UNDEFINED"})
 _HEAD = re.compile(r"head|master|failover", re.ASCII | re.IGNORECASE)
 
@@ -89,6 +90,10 @@ class Device:
     def revision(self) -> object:
         """Mark that changes with each change of the device: its revision, and all of it where there is none."""
         return self.entity.get("revision") or dict(self.entity)
+
+    def is_like(self, other: Device) -> bool:
+        """Whether all that decisions are made by is the same, whatever a revision says."""
+        return all(self.entity.get(name) == other.entity.get(name) for name in (*_DECISIVE, *_MODES))
 
     def why_not_free(self) -> str | None:
         """Reason why it cannot become a claim's machine, in words; None when it can."""

@@ -20,6 +20,8 @@ from stockyard.errors import (
 )
 
 _LONGEST = 300
+_CARRYING = frozenset({"updateDevice"})
+"""Calls that carry a machine's token: what is answered to them may repeat it."""
 _AGAIN = "It is tried again."
 _CERTIFICATE = "Change the account's attributes: give a client certificate that the head node knows, and its key."
 _TABLE: dict[int, tuple[type[VendorError], str]] = {
@@ -59,7 +61,7 @@ def refused(call: str, status: int, body: bytes) -> VendorError:
     leaf, hint = _TABLE.get(status, (VendorRefused, "The head node refuses it."))
     if status >= 500 and status not in _TABLE:
         leaf, hint = VendorUnavailable, _AGAIN
-    message = _message(body) if status in (400, 404) else ""
+    message = _message(body) if status in (400, 404) and call not in _CARRYING else ""
     if status == 401:
         message = "the head node does not accept the client certificate, or was shown none"
     text = ": ".join(filter(None, (f"head node {call}", f"{status} {message}".strip())))

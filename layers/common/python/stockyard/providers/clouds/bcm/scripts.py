@@ -14,6 +14,7 @@ from typing import Any
 ROOT = "/localdisk"
 """Where the installer has the new root while it runs the script."""
 _HOST, _BEFORE = "# stockyard-host ", "# stockyard-before "
+_ADDRESS = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}", re.ASCII)
 _READ = re.compile(r"\A#!/bin/bash\n# stockyard-host (\S+) (\S+)\n# stockyard-before ([A-Za-z0-9+/=]+)\n")
 
 
@@ -25,6 +26,8 @@ def script(resource: str, device: str, mac: str, before: Any, payload: str) -> s
     """
     packed = base64.b64encode(json.dumps(before).encode()).decode()
     own = before if isinstance(before, str) else ""
+    # It is a word of the shell below: what is no address is left out.
+    mac = mac if _ADDRESS.fullmatch(mac) else ""
     lines = [
         "#!/bin/bash",
         f"{_HOST}{resource} {device}",

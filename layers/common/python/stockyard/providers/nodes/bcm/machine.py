@@ -27,6 +27,8 @@ from stockyard.providers.clouds.bcm.release import DOWN, LATER, SOON, UP, Releas
 from stockyard.providers.nodes.bcm.configuration import BcmNodesConfig
 from stockyard.providers.nodes.bcm.inventory import ends_off, live_hosts
 
+MOST_BUSY = 20
+"""Free hosts that are asked for their status in vain, in one look for a host: others are still being wiped."""
 SWITCH = "switch"
 """A line of the ledger: an operation has rebooted the host."""
 _STATES: dict[str, MachineState] = {UP: "running", DOWN: "stopped"}
@@ -75,10 +77,14 @@ class HostWork:
         hosts = live_hosts(self.work.provider, self.head_node)
         holders = self._holds.holders()
         refused: list[tuple[str, str, str]] = []
+        busy = 0
         for option in self._options():
             name = option.type_of(self.work.provider.name)
             for device in hosts.get(name, ()):
-                if device.why_not_free() is not None or device.uuid in holders or not self._is_still(device):
+                if device.why_not_free() is not None or device.uuid in holders:
+                    continue
+                if busy >= MOST_BUSY or not self._is_still(device):
+                    busy += 1
                     continue
                 detail = {"type": name, "zone": option.zones[0], "capacity_type": option.capacity_type}
                 line = self.work.ledger.intend(HOST, device.uuid, {**detail, "host": device.hostname})
