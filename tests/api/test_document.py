@@ -29,10 +29,10 @@ def test_the_check_fails_when_files_differ_from_the_code(tmp_path, capsys):
     assert generator.main(["--check"], tmp_path) == 0
 
 
-def test_the_document_has_at_most_24400_lines(document_path):
+def test_the_document_has_at_most_25200_lines(document_path):
     """90 operations; descriptions of all fields are 1,200 of its lines, and examples of bodies, answers and refusals
     2,900. Who has to read a change of it sees a line for each thing that has changed."""
-    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 24_400
+    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 25_200
 
 
 def test_the_table_of_paths_agrees_with_the_document(all_operations):
