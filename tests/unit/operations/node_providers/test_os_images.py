@@ -94,6 +94,7 @@ def test_a_change_is_guarded_by_the_version_and_told(world: World) -> None:
     [
         ({"url": "ftp://a/b"}, "/url"),
         ({"url": "https://a/b c"}, "/url"),
+        ({"url": "https://ann:secret@a/b"}, "/url"),
         ({"checksum": "abc"}, "/checksum"),
         ({"checksum": "a" * 32, "checksum_type": "sha256"}, "/checksum"),
         ({"checksum": None, "checksum_type": "sha256"}, "/checksum_type"),

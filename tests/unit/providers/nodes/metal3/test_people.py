@@ -87,6 +87,25 @@ def test_network_data_that_a_person_gave_a_host_in_use_stay(world: World) -> Non
     assert yard.hosts()[name]["spec"]["networkData"] == {"name": "new-one"}
 
 
+def test_an_owner_changes_network_data_that_were_never_ours_without_a_conflict(world: World) -> None:
+    world.prepare()
+    name = world.launch().facts["machine_id"]
+    world.terminate()
+    yard = yard_of(world)
+    host = yard.hosts()[name]
+    path = f"/apis/metal3.io/v1alpha1/namespaces/{NAMESPACE}/baremetalhosts/{name}?fieldManager=owner"
+    document = {
+        **{part: host[part] for part in ("apiVersion", "kind")},
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"online": False, "networkData": {"name": "of-today"}},
+    }
+    yard.caller.call("PATCH", path, document, "application/apply-patch+yaml")
+    assert yard.hosts()[name]["spec"]["networkData"] == {"name": "of-today"}
+    document["spec"] = {"online": False}
+    yard.caller.call("PATCH", path, document, "application/apply-patch+yaml")
+    assert "networkData" not in yard.hosts()[name]["spec"], "what its owner takes away is gone"
+
+
 @pytest.mark.parametrize(
     "spec",
     [

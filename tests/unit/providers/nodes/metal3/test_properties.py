@@ -54,6 +54,7 @@ def test_an_image_by_name_is_that_of_its_record_and_one_that_is_written_wins() -
     ("change", "key"),
     [
         ({f"{D}image-url": "ftp://a/b"}, "image-url"),
+        ({f"{D}image-url": "https://ann:secret@a/b"}, "image-url"),
         ({f"{D}image-checksum": ""}, "image-checksum"),
         ({f"{D}image-checksum": "xyz"}, "image-checksum"),
         ({f"{D}image-checksum-type": "crc"}, "image-checksum-type"),

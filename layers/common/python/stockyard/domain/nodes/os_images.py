@@ -55,6 +55,11 @@ class OSImage(VersionedRecord):
     sequence: int = 0
 
 
+def has_credentials(url: str) -> bool:
+    """Whether a URL holds a user name or a password."""
+    return "@" in url.partition("://")[2].partition("/")[0]
+
+
 def os_image_name(name: str) -> str:
     """The key of the name of an image."""
     return f"os-image/{name}"

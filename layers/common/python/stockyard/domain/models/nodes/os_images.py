@@ -13,7 +13,7 @@ from stockyard.domain.models.nodes.node_fields import Camel, DnsLabel
 from stockyard.domain.models.patterns import worded
 from stockyard.domain.models.view_fields import CreatedAt, UpdatedAt, Version
 from stockyard.domain.nodes.manifests import Place
-from stockyard.domain.nodes.os_images import CONTENT, OSImage, OSImageContent, OSImageDocument
+from stockyard.domain.nodes.os_images import CONTENT, OSImage, OSImageContent, OSImageDocument, has_credentials
 
 _URL = worded(r"^(https?|oci|docker)://[!-~]{1,2000}$", "an address: https://, http://, oci:// or docker://")
 _CHECKSUM = worded(
@@ -138,6 +138,9 @@ def read_os_image(document: Any, at: Place) -> OSImageDocument:
 
 
 def _check(image: OSImageCreate | OSImageSpec) -> None:
+    for name, address in (("url", image.url), ("checksum", image.checksum or "")):
+        if "://" in address and has_credentials(address):
+            check([((name,), "must hold no user name or password: it is shown to whoever reads")])
     spelt = "checksum_type" if isinstance(image, OSImageCreate) else "checksumType"
     lengths = {"md5": 32, "sha256": 64, "sha512": 128}
     if image.checksum_type is not None and image.checksum is None:

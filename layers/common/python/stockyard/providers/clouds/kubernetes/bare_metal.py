@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stockyard.providers.clouds.kubernetes.features import BARE_METAL_HOST
-from stockyard.providers.kubernetes.client import KubernetesApi
+from stockyard.providers.kubernetes.client import MANAGER, KubernetesApi
 
 Host = Mapping[str, Any]
 CONSUMER_API, CONSUMER_KIND = "stockyard.dev/v1", "NodeClaim"
@@ -93,7 +93,7 @@ def change_document(host: Host, added: Mapping[str, str] | None = None, **spec: 
     own = {key: there[key] for key in before.get("added") or () if key in there} | dict(added or {})
     before |= {"added": sorted(own)} if own else {}
     own |= {BEFORE: json.dumps(before, separators=(",", ":"))}
-    names = ("online", "consumerRef", "image", "userData", "networkData")
+    names = ["online", "consumerRef", "image", "userData", *(["networkData"] if _owns_network_data(host) else [])]
     present = {name: host["spec"][name] for name in names if name in host["spec"]}
     return document(host, {**present, **spec}, labels, own)
 
@@ -115,7 +115,7 @@ def take_document(host: Host, claim_id: str, marks: Mapping[str, str]) -> dict[s
     before = json.dumps({"networkData": spec.get("networkData")}, separators=(",", ":"))
     wish = {
         "online": bool(spec.get("online")),
-        "networkData": spec.get("networkData"),
+        "networkData": spec.get("networkData") if _owns_network_data(host) else None,
         "consumerRef": consumer(claim_id, host["metadata"]["namespace"]),
     }
     return document(host, wish, marks, {BEFORE: before})
@@ -156,7 +156,8 @@ def given_back(api: KubernetesApi, host: Host, *, at_once: bool = False) -> bool
     """
     if holder(host) is None:
         return True
-    before = network_data_before(host)
+    # What nobody but the owner has applied is not ours to apply, or else the owner could not change it any more.
+    before = network_data_before(host) if _owns_network_data(host) else None
     if not at_once:
         if host["spec"].get("image") or host["spec"].get("userData"):
             apply(api, host, change_document(host, image=None, userData=None, networkData=before, online=False))
@@ -166,6 +167,14 @@ def given_back(api: KubernetesApi, host: Host, *, at_once: bool = False) -> bool
     # Nobody else has ever owned ``online`` since we took it, and a host cannot be without it.
     apply(api, host, document(host, {"online": False, "networkData": before}, {}, {}))
     return True
+
+
+def _owns_network_data(host: Host) -> bool:
+    """Whether the network data are a field of ours, which goes when we leave it out."""
+    return any(
+        entry.get("manager") == MANAGER and "f:networkData" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+        for entry in host["metadata"].get("managedFields") or ()
+    )
 
 
 def _before(host: Host) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from functools import partial
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
 from typing import Any
 
-from stockyard.domain.nodes.os_images import PROPERTY, OSImage
+from stockyard.domain.nodes.os_images import PROPERTY, OSImage, has_credentials
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.providers.clouds.kubernetes.bare_metal import ADDRESS
 
@@ -216,6 +216,8 @@ def _checksum(text: str | None, kind: str | None) -> tuple[str | None, str | Non
 def _image_faults(image: Image) -> Iterator[tuple[str, str]]:
     if not _URL.fullmatch(image.url):
         yield IMAGE_URL, "must be http://, https:// or oci://, a host and a path"
+    elif has_credentials(image.url):
+        yield IMAGE_URL, "must hold no user name or password: it is shown to whoever reads"
     needs_none = image.format == "live-iso" or image.url.startswith("oci://")
     if image.checksum is None and not needs_none:
         yield IMAGE_CHECKSUM, "this setting is required beside the image's URL"
