@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import Cluster, NodeEnvironment, NodeProvider
 from stockyard.domain.values.requirements import Requirement
@@ -30,6 +31,8 @@ def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str | None:
     routed."""
     if cluster is None:
         return f"Machines of node provider {provider.name} join a cluster; the claim names none."
+    if cluster.settings.get(overlay.SETTING):
+        return None  # who takes part in it, reaches it from everywhere
     _, host = location(provider)
     is_same_host = cluster.provider == "kubernetes" and str(cluster.cloud_account_id) == host
     if is_same_host or host in (cluster.id, cluster.name) or provider.properties.get(NETWORK) == ROUTED:

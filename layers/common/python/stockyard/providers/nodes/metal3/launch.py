@@ -10,6 +10,7 @@ from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from typing import Any
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.declared_types import block_of, declared_type
 from stockyard.domain.nodes.os_images import OSImage
 from stockyard.domain.nodes.properties import written
@@ -207,6 +208,7 @@ class Launch:
             kubernetes_version=work.cluster.node_minor,
             claim_id=work.claim.id,
             token=work.machine_token,
+            overlay=bool(work.cluster.settings.get(overlay.SETTING)),
             sources=self.config.sources,
         ).script()
         data = self._network_data(host, node_settings)
