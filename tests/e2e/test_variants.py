@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
@@ -54,6 +55,8 @@ class OfVariant:
         self.id = account["id"]
         template = self.call("GET", f"cloud-accounts/{self.id}/template")
         tenant_role.deploy(served.aws("iam", self.number), template, self.number, _trust(account["external_id"]))
+        runs = self.call("GET", f"cloud-accounts/{self.id}/template?runs=true")
+        tenant_role.deploy_runs(partial(served.aws, account=self.number), runs, self.number)
         assert self.call("POST", f"cloud-accounts/{self.id}/verify")["verification"] == "verified"
         self.ec2 = served.aws("ec2", self.number)
         self.ec2.create_key_pair(KeyName=KEY_PAIR)

@@ -121,7 +121,9 @@ def test_a_verification_says_whose_key_it_is_and_warns_each_time(monkeypatch: py
     callers = iter([USER, "arn:aws:iam::222222222222:user/eve"])
     monkeypatch.setattr(
         "stockyard.providers.clouds.aws.cloud.Calls.call",
-        lambda *_args, **_keywords: {"Arn": next(callers), "UserId": "AIDAEXAMPLE"},
+        lambda _calls, service, _operation, **_: (
+            {"Arn": next(callers), "UserId": "AIDAEXAMPLE"} if service == "sts" else {"projects": []}
+        ),
     )
     verified = cloud.verify(ACCOUNT, "acme")
     assert (verified.works, verified.warnings) == (True, (LASTING_KEY,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -68,11 +69,12 @@ def test_secrets_of_the_account_reach_the_program_and_no_log(world: CodeBuildWor
 def test_lines_are_there_while_the_program_runs(world: CodeBuildWorld):
     build = world.runner.start(HERE, start(act="wait"))
     world.until(HERE, build, "running")
-    for _ in range(200):
-        world.runner.state(HERE, build)
+    for _ in range(1000):
         if "begun" in world.runner.log(HERE, build):
             break
+        time.sleep(0.02)
     assert "begun" in world.runner.log(HERE, build)
+    assert world.runner.state(HERE, build).phase == "running"
 
 
 def test_build_has_its_limits_and_a_session_for_its_project_alone(world: CodeBuildWorld):

@@ -74,10 +74,9 @@ def render(account: CloudAccount, prefix: str) -> dict[str, Any]:
 
 def missing(calls: Calls, account: CloudAccount, prefix: str) -> str:
     """Lack of the account in the region of the calls, in a sentence; empty when programs can run there."""
+    name = names.project_name(account, prefix)
     try:
-        projects = calls.call("codebuild", "batch_get_projects", names=[names.project_name(account, prefix)])[
-            "projects"
-        ]
+        projects = calls.call("codebuild", "batch_get_projects", names=[name]).get("projects", [])
     except PermissionDenied:
         projects = []
     if not projects:
