@@ -165,6 +165,7 @@ EVENTS: Mapping[str, Mapping[str, Any]] = {
     "records": request("GET", "/v1/operations"),
     "relay": _SCHEDULE,
     "requests": {"id": "e", "account": "1" * 12, "detail-type": "DeleteCluster", "detail": {"cluster": "none"}},
+    "runs": request("GET", "/v1/runs/run_01KDVJXQ80000000000000000A/state", template="/v1/runs/{id}/state"),
     "scheduler": _SCHEDULE,
     "sites": request("GET", "/v1/sites"),
 }

@@ -97,6 +97,8 @@ class DataStack(Stack):
                     abort_incomplete_multipart_upload_after=Duration.days(1),
                 ),
                 s3.LifecycleRule(id="Logs", prefix="logs/", expiration=Duration.days(90)),
+                # Tasks and results: the record of a run is kept as long.
+                s3.LifecycleRule(id="Runs", prefix="runs/", expiration=Duration.days(90)),
             ],
             removal_policy=RemovalPolicy.RETAIN,
         )

@@ -52,6 +52,7 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
         polled=True,
     ),
     FunctionSpec("sites", "HTTP: sites, and what their connectors exchange", HTTP_SECONDS, private=True, polled=True),
+    FunctionSpec("runs", "HTTP: tasks, logs and states of the programs of runs", HTTP_SECONDS, polled=True),
     # The workflow documents give a task 150 seconds, so the function ends first and its own error is seen.
     FunctionSpec("cluster_phases", "One phase of creating or deleting a cluster", 120, 1024, private=True),
     FunctionSpec("node_phases", "One phase of making a node or giving it back", 120, 1024, private=True),

@@ -189,6 +189,18 @@ class Permissions:
             self._site_seals("kms:Decrypt", "kms:GenerateDataKey"),
         )
 
+    def _runs(self) -> tuple[Statement, ...]:
+        # Tasks are opened and results sealed, of runs alone.
+        return (
+            self._table(actions=("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:ConditionCheckItem")),
+            self._own_secrets(self._names.machine_key),
+            self._run_seals("kms:Decrypt", "kms:GenerateDataKey"),
+            self._objects("runs", "s3:GetObject", "s3:PutObject"),
+            self._objects("states", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"),
+            self._objects("logs", "s3:PutObject"),
+            self._listing(),
+        )
+
     def _cluster_phases(self) -> tuple[Statement, ...]:
         return (
             self._table(actions=(*TABLE_LEDGER, *TABLE_BATCH)),
@@ -204,6 +216,8 @@ class Permissions:
             self._wake(),
             # The console of a machine that did not come up.
             self._objects("logs", "s3:PutObject"),
+            # The environments of a cluster go with it.
+            *self._begins_runs(),
         )
 
     def _node_phases(self) -> tuple[Statement, ...]:
@@ -216,6 +230,7 @@ class Permissions:
             *self._tenant_roles(),
             self._executions(PROVISION_NODE, "states:DescribeExecution", "states:StopExecution"),
             self._objects("logs", "s3:PutObject"),
+            *self._begins_runs(),
         )
 
     def _scheduler(self) -> tuple[Statement, ...]:
@@ -239,11 +254,13 @@ class Permissions:
             # A queued change that it begins reads the cluster's claims and the parts of profiles together.
             self._table("due", "everything", actions=(*TABLE_CHANGE, *TABLE_BATCH)),
             Statement("TableIdentity", ("dynamodb:DescribeTable",), (self._table_arn,)),
-            self._own_secrets(self._names.identity_admin),
+            self._own_secrets(self._names.identity_admin, self._names.machine_key),
             self._cluster_secrets("kms:Decrypt"),
             self._site_seals("kms:GenerateDataKey"),
             *self._tenant_roles(),
             *(self._executions(name, "states:DescribeExecution") for name in RUNNERS),
+            # Plans of machines are compared, and environments that nobody needs are removed.
+            *self._begins_runs(),
         )
 
     def _catalog(self) -> tuple[Statement, ...]:
@@ -291,6 +308,20 @@ class Permissions:
         sites = {"StringLike": {"kms:EncryptionContext:stockyard:resource": "sit_*"}}
         return self._secrets_key("SiteSeals", actions, sites)
 
+    def _begins_runs(self) -> tuple[Statement, ...]:
+        """Permissions to say what programs of runs are to do, and to read what they have told."""
+        return (
+            self._run_seals("kms:GenerateDataKey"),
+            self._objects("runs", "s3:GetObject", "s3:PutObject"),
+            self._objects("states", "s3:DeleteObject", "s3:GetObject"),
+            self._listing(),
+        )
+
+    def _run_seals(self, *actions: str) -> Statement:
+        """The same for tasks and results of runs."""
+        runs = {"StringLike": {"kms:EncryptionContext:stockyard:resource": "run_*"}}
+        return self._secrets_key("RunSeals", actions, runs)
+
     def _secrets_key(
         self, sid: str, actions: tuple[str, ...], conditions: Mapping[str, Mapping[str, Any]]
     ) -> Statement:
@@ -300,7 +331,12 @@ class Permissions:
 
     def _objects(self, kind: str, *actions: str) -> Statement:
         reason = "The names of objects are those of tenants and of what belongs to them"
-        return Statement("Objects", actions, (f"arn:{{partition}}:s3:::{self._names.bucket}/{kind}/*",), reason=reason)
+        return Statement(
+            f"{kind.capitalize()}Objects",
+            actions,
+            (f"arn:{{partition}}:s3:::{self._names.bucket}/{kind}/*",),
+            reason=reason,
+        )
 
     def _listing(self) -> Statement:
         """Permission by which S3 answers that an object is not there; without it the answer is that of a refusal."""

@@ -29,10 +29,10 @@ def test_the_check_fails_when_files_differ_from_the_code(tmp_path, capsys):
     assert generator.main(["--check"], tmp_path) == 0
 
 
-def test_the_document_has_at_most_25200_lines(document_path):
-    """90 operations; descriptions of all fields are 1,200 of its lines, and examples of bodies, answers and refusals
+def test_the_document_has_at_most_27000_lines(document_path):
+    """105 operations; descriptions of all fields are 1,200 of its lines, and examples of bodies, answers and refusals
     2,900. Who has to read a change of it sees a line for each thing that has changed."""
-    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 25_200
+    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 27_000
 
 
 def test_the_table_of_paths_agrees_with_the_document(all_operations):
@@ -89,15 +89,26 @@ def test_every_audited_action_has_its_own_name():
         "sites/{id}/exchange",
         "placements",
         "simulations",
+        "runs/{id}/log",
+        "runs/{id}/state",
         *BOOT_REPORTS,
     )
     silent = {f"POST /v1/{path}" for path in quiet_paths}
+    # What a run does stands in its log and in the audit record of its end.
+    silent |= {"DELETE /v1/runs/{id}/state", "PUT /v1/runs/{id}/lock", "DELETE /v1/runs/{id}/lock"}
     assert {route.name for route in routes if route.method != "GET" and not route.audited} == silent
 
 
 def test_only_answers_made_for_secrets_have_secret_fields(document_path):
     document = json.loads(document_path.read_text(encoding="utf-8"))
-    answers = {"ClientSecretView", "BootstrapAnswer", "KubeconfigView", "SecretsAnswer", "SiteCredentialsView"}
+    answers = {
+        "ClientSecretView",
+        "BootstrapAnswer",
+        "KubeconfigView",
+        "SecretsAnswer",
+        "SiteCredentialsView",
+        "RunTask",
+    }
     attributes = {"AwsAttributes", "AttributesPatch", "CudoAttributes", "CudoAttributesPatch"}
     inputs = {"ClusterCreate", "MemberReport", "ReadyReport", *attributes}
     names_alone = {"CloudAccountView", "ZoneSubnets", "ClusterPatch", "ClusterView", "ObservationAnswer"}

@@ -40,6 +40,19 @@ NEVER = {
     "POST /v1/node-claims/{id}/interruptions": "no generated proof is a machine's",
     "POST /v1/node-claims/{id}/join": "no generated proof is a machine's",
     "POST /v1/node-claims/{id}/member-reports": "no generated proof is a machine's",
+    **{
+        f"{method} /v1/runs/{{id}}/{part}": "no generated token is a run's"
+        for method, part in (
+            ("POST", "begin"),
+            ("POST", "log"),
+            ("POST", "end"),
+            ("GET", "state"),
+            ("POST", "state"),
+            ("DELETE", "state"),
+            ("PUT", "lock"),
+            ("DELETE", "lock"),
+        )
+    },
     "POST /v1/clusters/{id}/token": "people log in to the cluster, and its cloud admits nobody",
     "POST /v1/clusters/{id}/resume": "the cluster's operation has not failed",
     "PUT /v1/clusters/{id}/profiles": "its operation would be in the way of all other changes of the cluster",
@@ -208,6 +221,7 @@ class Existing:
             "cluster-profiles": self.profile,
             "os-images": self.image,
             "sites": self.site,
+            "runs": "run_01ARZ3NDEKTSV4RRFFQ69G5FAV",
         }
 
     def versions(self):

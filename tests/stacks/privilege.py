@@ -17,6 +17,7 @@ GROUPS = "a pool of a node group is changed by its settings; the tests of pools 
 SITES = "a host is reached through a site; the tests of accounts with a site do it, here none has one"
 CHANGES = ("ChangeManaged", "UpgradeManaged", "ChangeBalanced", "UpgradeBalanced")
 CONSOLE = "a machine did not come up; its console is kept before that is ended"
+RUNS = "begins runs of templates, which need a program that may not be built here; tests/e2e has them"
 UNUSED: Mapping[tuple[str, str], str] = {
     ("clusters", "Table dynamodb:DeleteItem"): UNDO,
     ("requests", "Table dynamodb:DeleteItem"): UNDO,
@@ -47,10 +48,24 @@ UNUSED: Mapping[tuple[str, str], str] = {
     ("reaper", "DeleteNode states:DescribeExecution"): SWEEP,
     ("reaper", "PowerNode states:DescribeExecution"): SWEEP,
     ("reaper", "ProvisionNode states:DescribeExecution"): SWEEP,
-    ("cluster_phases", "Objects s3:PutObject"): CONSOLE,
-    ("node_phases", "Objects s3:PutObject"): CONSOLE,
+    **{
+        (function, grant): RUNS
+        for function in ("cluster_phases", "node_phases", "reaper")
+        for grant in (
+            "RunSeals kms:GenerateDataKey",
+            "RunsObjects s3:GetObject",
+            "RunsObjects s3:PutObject",
+            "StatesObjects s3:DeleteObject",
+            "StatesObjects s3:GetObject",
+            "Listing s3:ListBucket",
+        )
+    },
+    ("runs", "LogsObjects s3:PutObject"): "the run on record here is of no operation; tests/e2e has one that is",
+    ("runs", "Listing s3:ListBucket"): "S3 asks for it only where an object is not there",
+    ("cluster_phases", "LogsObjects s3:PutObject"): CONSOLE,
+    ("node_phases", "LogsObjects s3:PutObject"): CONSOLE,
     ("records", "Listing s3:ListBucket"): "S3 asks for it where an object is not there",
-    ("records", "Objects s3:GetObject"): "a run has printed lines; here no machine fails",
+    ("records", "LogsObjects s3:GetObject"): "a run has printed lines; here no machine fails",
     ("cluster_phases", "Wake states:SendTaskSuccess"): "the machine reported before the workflow waited for it; "
     "here it reports afterwards, the tests of the report do both",
     ("reaper", "Table dynamodb:BatchGetItem"): SWEEP,

@@ -13,6 +13,7 @@ from local.testing.example import EXAMPLES, body_without_nodes, cudo_body
 from tests.harness.beside import side_by_side
 from tests.harness.crash.machine_report import machine_report
 from tests.stacks.privilege_events import change_event_accounts, invoke, send_events
+from tests.stacks.privilege_runs import runs_once
 from tests.stacks.privilege_sites import sites_once
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def _first_cluster(served: Served, body: dict[str, Any]) -> str:
     _instances(served, "privilege")
     change_event_accounts(served)
     sites_once(served, Good(served))
+    runs_once(served)
     return cluster_path
 
 

@@ -51,7 +51,7 @@ def test_free_tier_never_makes_item_negative_or_more_expensive(assembly: Any) ->
 
 
 def test_only_what_people_wait_for_is_traced(assembly: Any) -> None:
-    asked_by_people = {spec.name for spec in FUNCTIONS if not spec.asynchronous} - {"machines", "sites"}
+    asked_by_people = {spec.name for spec in FUNCTIONS if not spec.asynchronous} - {"machines", "runs", "sites"}
     assert cost.traced(assembly.service) == asked_by_people
 
 

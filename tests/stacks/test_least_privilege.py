@@ -136,8 +136,8 @@ def test_calls_of_functions_and_workflows_are_allowed(own: Asks, own_policies: P
 def test_logs_of_runs_are_written_and_read_by_the_functions_that_may(own_policies: Policies) -> None:
     bucket = Names("dev").bucket.format(account=OWN_ACCOUNT, region=REGION)
     call = {"service": "S3", "region": REGION, "parameters": {"Bucket": bucket, "Key": "logs/acme/op_1/0001/console/1"}}
-    other = {**call, "parameters": {**call["parameters"], "Key": "states/acme/1"}}
-    writers, readers = ("cluster_phases", "node_phases"), ("records",)
+    other = {**call, "parameters": {**call["parameters"], "Key": "others/acme/1"}}
+    writers, readers = ("cluster_phases", "node_phases", "runs"), ("records",)
     for operation, roles in (("PutObject", writers), ("GetObject", readers), ("DeleteObject", ())):
         for role in NAMES:
             [ask] = own_asks({**call, "operation": operation}, OWN_ACCOUNT, WORKFLOW)

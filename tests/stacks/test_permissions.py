@@ -66,13 +66,14 @@ def test_statement_ids_are_unique_and_valid(name: str) -> None:
     assert all(sid.isalnum() for sid in sids)
 
 
-def test_what_goes_to_sites_is_sealed_for_sites_alone() -> None:
+def test_what_goes_to_sites_and_runs_is_sealed_for_them_alone() -> None:
     writers = {"machines", "cloud_accounts"}
     """Functions that seal secrets of clusters and accounts."""
     for name in set(NAMES) - writers:
         for statement in statements(name):
             if "kms:GenerateDataKey" in statement.actions:
-                assert statement.conditions["StringLike"] == {"kms:EncryptionContext:stockyard:resource": "sit_*"}
+                [sealed] = [value for key, value in statement.conditions["StringLike"].items()]
+                assert sealed == {"SiteSeals": "sit_*", "RunSeals": "run_*"}[statement.sid]
 
 
 def test_permissions_of_unknown_function_raise_key_error() -> None:
@@ -166,7 +167,7 @@ def test_function_permissions_allow_needed_calls(name: str, action: str, resourc
         # Whoever has this key can make the token of any machine.
         *(
             (name, "secretsmanager:GetSecretValue", SECRET + "machine-key-AbCdEf")
-            for name in sorted({*NAMES} - {"machines", "node_phases", "cluster_phases"})
+            for name in sorted({*NAMES} - {"machines", "node_phases", "cluster_phases", "reaper", "runs"})
         ),
         ("machines", "secretsmanager:GetSecretValue", SECRET + "page-key-AbCdEf"),
         ("node_phases", "secretsmanager:GetSecretValue", SECRET + "page-key-AbCdEf"),
@@ -175,7 +176,6 @@ def test_function_permissions_allow_needed_calls(name: str, action: str, resourc
         ("node_phases", "sts:AssumeRole", OWN_ROLE),
         ("cloud_accounts", "secretsmanager:GetSecretValue", SECRET + "identity-admin-AbCdEf"),
         ("machines", "kms:Decrypt", KEY),
-        ("cluster_phases", "kms:GenerateDataKey", KEY),
         ("records", "kms:Decrypt", KEY),
         ("clusters", "kms:GenerateDataKey", KEY),
         ("clusters", "secretsmanager:GetSecretValue", SECRET.replace("/dev/", "/prod/") + "identity-admin-AbCdEf"),

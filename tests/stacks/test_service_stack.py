@@ -29,9 +29,9 @@ def _ref(value: dict[str, Any]) -> str:
     return str(value["Fn::GetAtt"][0] if "Fn::GetAtt" in value else value["Ref"])
 
 
-def test_nineteen_functions_run_on_arm_and_python_3_13(assembly: Any) -> None:
+def test_twenty_functions_run_on_arm_and_python_3_13(assembly: Any) -> None:
     functions = assembly.of_type("AWS::Lambda::Function")
-    assert len(functions) == len(NAMES) == 19
+    assert len(functions) == len(NAMES) == 20
     for function in functions.values():
         assert function["Properties"]["Architectures"] == ["arm64"]
         assert function["Properties"]["Runtime"] == "python3.13"
@@ -47,7 +47,7 @@ def test_each_function_has_own_role_and_log_group(assembly: Any) -> None:
         groups.add(group)
         properties = assembly.service["Resources"][group]["Properties"]
         assert properties["LogGroupName"] == f"/aws/lambda/stockyard-dev-{name.replace('_', '-')}"
-    assert len(roles) == len(groups) == 19
+    assert len(roles) == len(groups) == 20
 
 
 def test_every_log_group_has_retention(assembly: Any) -> None:
@@ -118,11 +118,19 @@ def test_routes_invoke_their_function_and_only_open_routes_skip_authorizer(assem
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
     assert functions == {route.key: assembly.function(route.function)[0] for route in routes()}
-    assert len(functions) == 98
+    assert len(functions) == 106
     assert unguarded == {
         "GET /v1/health",
         "GET /v1/openapi.json",
         "GET /v1/docs",
+        "DELETE /v1/runs/{id}/lock",
+        "DELETE /v1/runs/{id}/state",
+        "GET /v1/runs/{id}/state",
+        "POST /v1/runs/{id}/begin",
+        "POST /v1/runs/{id}/end",
+        "POST /v1/runs/{id}/log",
+        "POST /v1/runs/{id}/state",
+        "PUT /v1/runs/{id}/lock",
         "POST /v1/clusters/{id}/bootstrap",
         "POST /v1/clusters/{id}/boot-reports",
         "POST /v1/clusters/{id}/snapshot-reports",

@@ -92,6 +92,17 @@ def test_open_routes_answer_a_proof_alike_whether_an_id_is_there_or_not(api, acm
             }
 
 
+def test_a_run_is_reached_by_its_own_token_alone(api, acme):
+    """Tokens of runs that are there are tried against each other in ``tests/functions/runs``."""
+    path = "/v1/runs/run_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+    parts = (("POST", "begin"), ("POST", "log"), ("POST", "end"), ("GET", "state"), ("POST", "state"))
+    for method, part in (*parts, ("DELETE", "state"), ("PUT", "lock"), ("DELETE", "lock")):
+        for credential in (f"Bearer {acme['token']}", f"Bearer acme.{'0' * 64}", "Basic cnVuOmFjbWUuMA==", "Basic !"):
+            answer = api.send(method, f"{path}/{part}", {"Authorization": credential}, {})
+            assert answer.status_code == 401, (method, part, credential[:12])
+            no_trace(answer, acme)
+
+
 def test_lists_and_filters_show_nothing_of_another_tenant(api, operations_by_choice, acme):
     # This tenant has asked for nothing before: audit records of refused calls would name what it asked for.
     token = api.token("initech", *ROLES)

@@ -38,6 +38,19 @@ ELSEWHERE = {
     "POST /v1/clusters/{id}/snapshot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/boot-reports": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
     "POST /v1/node-claims/{id}/interruptions": "test_bootstrap_and_join_give_nothing_without_a_machines_attestation",
+    **{
+        f"{method} /v1/runs/{{id}}/{part}": "test_a_run_is_reached_by_its_own_token_alone"
+        for method, part in (
+            ("POST", "begin"),
+            ("POST", "log"),
+            ("POST", "end"),
+            ("GET", "state"),
+            ("POST", "state"),
+            ("DELETE", "state"),
+            ("PUT", "lock"),
+            ("DELETE", "lock"),
+        )
+    },
     "PUT /v1/quotas/{name}": "test_quotas_and_allowed_types_of_two_tenants_are_separate",
 }
 """Operations whose path has no foreign id and that return no list, each with the test that covers it."""

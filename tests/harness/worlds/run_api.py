@@ -36,7 +36,9 @@ class RunApi:
     ends: list[dict[str, Any]] = field(default_factory=list)
     state: bytes | None = None
     lock: dict[str, Any] | None = None
-    attempts: set[int] = field(default_factory=set)
+    run: int = 1
+    """Number of the run whose program calls."""
+    begun_runs: set[int] = field(default_factory=set)
     refusals: dict[str, list[int]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     foreign: int = 0
@@ -54,11 +56,11 @@ class RunApi:
             return self._lock(method, json.loads(body or b"{}"))
         return 200, json.dumps(self._document(part, json.loads(body))).encode() if part != "begin" else b""
 
-    def begin(self, attempt: int) -> tuple[int, bytes]:
-        """Task of an attempt, once."""
-        if attempt in self.attempts:
+    def begin(self) -> tuple[int, bytes]:
+        """Task of a run, once."""
+        if self.run in self.begun_runs:
             return 409, b""
-        self.attempts.add(attempt)
+        self.begun_runs.add(self.run)
         return 200, json.dumps(self.task).encode()
 
     def _document(self, part: str, document: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +107,7 @@ def serving(api: RunApi) -> Iterator[RunApi]:
                 with gate:
                     status, text = api.answer(self.command, part, body)
                     if part == "begin" and status == 200:
-                        status, text = api.begin(json.loads(body)["attempt"])
+                        status, text = api.begin()
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
@@ -118,7 +120,7 @@ def serving(api: RunApi) -> Iterator[RunApi]:
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
-    api.url = f"http://127.0.0.1:{server.server_address[1]}/v1/terraform-runs/run_1"
+    api.url = f"http://127.0.0.1:{server.server_address[1]}/v1/runs/run_1"
     try:
         yield api
     finally:

@@ -286,6 +286,22 @@ class VendorRefused(VendorError):
     """Any other permanent refusal."""
 
 
+class RunFailed(VendorRefused):
+    """A provider's own program failed."""
+
+
+class RunInterrupted(RunFailed):
+    """Such a program was interrupted at its time-out."""
+
+
+class RunKilled(RunFailed):
+    """Such a program was killed, since it did not end when it was interrupted."""
+
+
+class RunLost(RunFailed):
+    """Such a program ended without telling how."""
+
+
 class StoreError(StockyardError):
     """The table refused or failed."""
 

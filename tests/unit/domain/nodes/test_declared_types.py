@@ -105,12 +105,12 @@ def test_a_type_without_resources_is_listed_and_never_available():
 
 
 def test_kinds_that_are_not_built_are_listed_and_not_available():
-    (node_type,) = node_types_of(provider("terraform", SMALL), built=False)
+    (node_type,) = node_types_of(provider("clusterAPI", SMALL), built=False)
     assert (node_type.name, node_type.available) == ("p.small", False)
-    assert declared(provider("terraform", SMALL))[0].reason == "ProviderNotAvailable"
-    phase, reason, message = provider_state("terraform")
+    assert declared(provider("clusterAPI", SMALL))[0].reason == "ProviderNotAvailable"
+    phase, reason, message = provider_state("clusterAPI")
     assert (phase, reason) == ("Pending", "ProviderNotAvailable")
-    assert "terraform" in message
+    assert "clusterAPI" in message
     assert [provider_state(kind) for kind in ("ec2", "simulated")] == [("Available", "", "")] * 2
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -165,13 +164,8 @@ def test_manifest_switches_machine_only_if_it_names_power(nodes: Nodes) -> None:
     assert actions(apply(nodes, on)) == [("one", "unchanged")]
 
 
-@pytest.mark.parametrize(
-    ("kind", "block"),
-    [
-        ("terraform", {"nodeTemplate": {"inline": "x"}}),
-    ],
-)
-def test_a_kind_that_is_not_built_yet_says_so_before_and_after(nodes: Nodes, kind: str, block: dict[str, Any]) -> None:
+def test_a_kind_that_is_not_built_yet_says_so_before_and_after(nodes: Nodes) -> None:
+    kind, block = "clusterAPI", {"clusterRef": {"cluster": "a", "namespace": "b"}}
     documents = [manifest(VC, "NodeProvider", "later", {kind: block})]
     planned = plan_manifests(nodes.services, read_desired(nodes.services, documents, "user:ann", admin=True))
     (applied,) = apply(nodes, *documents)

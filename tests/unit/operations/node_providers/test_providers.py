@@ -67,7 +67,7 @@ def test_creation_is_idempotent_and_names_are_unique(nodes: Nodes) -> None:
 
 
 def test_provider_of_kind_without_implementation_is_pending(nodes: Nodes) -> None:
-    provider = create_provider(nodes.services, document(kind="terraform"), "user:ann")
+    provider = create_provider(nodes.services, document(kind="clusterAPI"), "user:ann")
     assert (provider.phase, provider.reason) == ("Pending", "ProviderNotAvailable")
     views, _ = list_types(nodes.services, limit=10)
     assert [(view["name"], view["phase"], view["reason"]) for view in views] == [

@@ -17,8 +17,7 @@ DIED: frozenset[str] = frozenset({"killed", "lost"})
 
 @dataclass(frozen=True, slots=True)
 class ProviderRun(VersionedRecord):
-    """One run of a provider's program. ``id`` is derived from its state, the operation's attempt, its name and number,
-    so that a run that is made twice is one.
+    """One run of a provider's program. ``id`` is derived from its state and its number there.
 
     ``created``: on record; ``started``: a machine has taken it; ``begun``: its program has fetched the task, which is
     given out once; ``ended``: its token is of no use any more.
@@ -32,9 +31,14 @@ class ProviderRun(VersionedRecord):
     attempt: int
     name: str
     number: int
+    """Counts the runs on the state."""
     command: str
+    makes: bool
+    """Whether it may make or remove something."""
     phase: str
     created_at: str
+    retries: int = 0
+    """Number of runs of the same work right before it that were lost."""
     status: RunStatus = "created"
     vendor_id: str | None = None
     begun_at: str | None = None
@@ -60,9 +64,18 @@ class RunState(VersionedRecord):
     """State that runs keep of what they have made. ``id`` is its subject's id, a slash, and its name."""
 
     created_at: str
-    object: str | None = None
-    """The object that has it; None while nothing was kept."""
+    run: str | None = None
+    """The last run that was created on it."""
+    runs: int = 0
+    """Number of runs so far."""
+    kept_by: str | None = None
+    """The run that has written it last, whose object it is; None while nothing was kept."""
     lock: StateLock | None = None
+    applied_by: str | None = None
+    """The last run that was to make something: its task is kept beside the state, so that what it made is removed by
+    the same."""
+    commit: str | None = None
+    """The commit of a repository that the last run had its template from; None for another source."""
     is_touched: bool = False
     """Whether a run has begun that may have made something."""
     is_unsure: bool = False

@@ -48,7 +48,8 @@ class Request:
     """A checked request. ``params`` are those of its path, ``body`` is the validated model.
 
     ``if_match`` is the version the caller read. ``lease`` is there when the request has an ``Idempotency-Key``.
-    ``lenient``: the body was read by the route's ``lenient_body``.
+    ``lenient``: the body was read by the route's ``lenient_body``. ``credential`` is what an open route was sent as
+    ``Authorization``, a bearer token or the password of Basic; None where nothing was.
     """
 
     params: Mapping[str, str]
@@ -61,6 +62,7 @@ class Request:
     dry_run: bool = False
     lenient: bool = False
     page: Page = field(default_factory=lambda: Page(50))
+    credential: str | None = field(default=None, repr=False)
 
     @property
     def version(self) -> int:
@@ -162,7 +164,9 @@ class Route:
     document: by default the name of the function that serves it, as one word (``CreateCluster``). ``summary`` is by
     default the first sentence of that function's docstring; its others are put before ``description``. ``roles``: any
     of them will do. ``machine``: a client without roles may call too; the function checks whose it is.
-    ``open_because``: why no token is needed; empty where one is. Models may be named ``module:Class``.
+    ``open_because``: why no token is needed; empty where one is. ``proof`` checks, of an open route whose callers prove
+    themselves by the header ``Authorization``, what was sent there, given the path's parameters; it raises
+    ``Unauthorized`` before anything else is read. Models may be named ``module:Class``.
     ``audited``: by default what changes something. ``yaml``: the body may be a stream of YAML documents; the model is
     then given their list. ``lenient_body``: the model of the body where the request has ``Prefer: handling=lenient``
     (RFC 7240), which has the same fields and demands fewer. ``large``: the body may have 5 MiB and come as gzip.
@@ -180,6 +184,7 @@ class Route:
     roles: Roles = Roles.NONE
     machine: bool = False
     open_because: str = ""
+    proof: Callable[[Mapping[str, str], str | None], None] | None = None
     body: type[BaseModel] | str | None = None
     lenient_body: type[BaseModel] | str | None = None
     optional: bool = False

@@ -118,6 +118,18 @@ def header(event: Mapping[str, Any], name: str) -> str | None:
     return None
 
 
+def credential_of(event: Mapping[str, Any]) -> str | None:
+    """The bearer token, or the password of Basic, that a request has; None for none that can be read."""
+    scheme, _, credential = (header(event, "authorization") or "").strip().partition(" ")
+    if scheme.lower() != "basic":
+        return credential.strip() or None if scheme.lower() == "bearer" else None
+    try:
+        _, _, password = base64.b64decode(credential, validate=True).decode().partition(":")
+    except ValueError:
+        return None
+    return password or None
+
+
 def _payload(authorization: str) -> dict[str, Any]:
     scheme, _, credentials = authorization.strip().partition(" ")
     token = credentials.strip() if scheme.lower() == "bearer" else scheme

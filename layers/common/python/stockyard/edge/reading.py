@@ -14,7 +14,7 @@ from stockyard.edge.http import body, etag
 from stockyard.edge.http import query as queries
 from stockyard.edge.http.paging import DEFAULT_SIZE
 from stockyard.edge.idempotency import Replay
-from stockyard.edge.identity import ANONYMOUS, Caller, caller_of, header
+from stockyard.edge.identity import ANONYMOUS, Caller, caller_of, credential_of, header
 from stockyard.errors import Forbidden, InvalidInput, MalformedBody
 
 if TYPE_CHECKING:
@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 
 
 def identify(call: Call) -> Caller:
-    """The caller by the claims of the token. ``Unauthorized`` for claims that name nobody."""
-    return ANONYMOUS if call.route.open_because else caller_of(call.event)
+    """The caller by the claims of the token. ``Unauthorized`` for claims that name nobody, and where an open route's
+    proof is none."""
+    if not call.route.open_because:
+        return caller_of(call.event)
+    if call.route.proof is not None:
+        call.route.proof(call.params, credential_of(call.event))
+    return ANONYMOUS
 
 
 def admit(call: Call, caller: Caller) -> None:
@@ -116,6 +121,7 @@ def request_of(call: Call, caller: Caller, parameters: Parameters, content: Cont
         dry_run=parameters.is_dry_run,
         lenient=content.is_lenient,
         page=Page(parameters.page_size, after),
+        credential=credential_of(call.event) if call.route.open_because else None,
     )
 
 

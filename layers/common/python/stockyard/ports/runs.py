@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from stockyard.domain.records import CloudAccount
-from stockyard.domain.run_records import ProviderRun
+from stockyard.domain.run_records import ProviderRun, RunState
 
 RunnerPhase = Literal["queued", "running", "ended"]
 
@@ -75,7 +75,9 @@ class Runner(Protocol):
 class NewRun:
     """A run to begin: its subject, its name among the runs of the operation, and the state that it works on.
 
-    ``task`` is what the program is to do. It may hold secrets, so it is sealed, and the program alone is given it.
+    ``subject`` is the id of a claim or of an environment. ``makes``: it may make or remove something. ``task`` is what
+    the program is to do; None: what the last run did that was to make something, with another ``command``. It may hold
+    secrets, so it is sealed, and the program alone is given it.
     """
 
     subject: str
@@ -85,20 +87,31 @@ class NewRun:
     phase: str
     command: str
     workspace: str
-    task: Mapping[str, Any] = field(repr=False)
+    makes: bool
+    task: Mapping[str, Any] | None = field(repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values that no log may show."""
 
 
 class Runs(Protocol):
-    """Runs of a tenant on record, with their sealed tasks and the states that they keep."""
+    """Runs of a tenant on record, with their sealed tasks and the states that they keep.
 
-    def last(self, subject: str, name: str, operation_id: str, attempt: int) -> ProviderRun | None:
-        """The last run of that name that this attempt of the operation has begun; None for none."""
+    A state has one run at a time: the next is created when the one before has ended.
+    """
+
+    def state(self, workspace: str) -> RunState | None:
+        """The state; None when no run was ever created on it, or it is forgotten."""
+        ...
+
+    def current(self, workspace: str) -> ProviderRun | None:
+        """The last run that was created on the state; None for none."""
         ...
 
     def create(self, new: NewRun) -> ProviderRun:
-        """Put a run on record, with its task sealed; the one that is there already, where this is done twice."""
+        """Put a run on record, with its task sealed. The current one of the state while that has not ended.
+
+        ``Fenced`` when the claim is no longer the operation's attempt's.
+        """
         ...
 
     def started(self, run: ProviderRun, vendor_id: str) -> ProviderRun:
@@ -106,7 +119,8 @@ class Runs(Protocol):
         ...
 
     def lost(self, run: ProviderRun, reason: str) -> ProviderRun:
-        """Record that the run ended without saying how. Where it said so meanwhile, that counts."""
+        """Record that the run ended without saying how. Where it said so meanwhile, that counts. One that had not
+        begun never does."""
         ...
 
     def result(self, run: ProviderRun) -> Mapping[str, Any]:
@@ -121,14 +135,6 @@ class Runs(Protocol):
         """Secret by which the program of the run proves which one it is; of no use once the run has ended."""
         ...
 
-    def passphrase(self, workspace: str) -> str:
-        """Secret by which the program seals a state, the same for all runs on it."""
-        ...
-
-    def has_state(self, workspace: str) -> bool:
-        """Whether anything was ever kept as that state, or a run that may have made something has begun on it."""
-        ...
-
     def forget(self, workspace: str) -> None:
-        """Remove a state, whose things are gone, with its runs and their tasks."""
+        """Remove a state whose things are gone."""
         ...

@@ -12,7 +12,7 @@ from stockyard.domain.nodes.provider_kinds import ProviderKind
 from stockyard.errors import VendorRefused
 from stockyard.ports import Cloud, ClusterDriver, Secrets, Store
 from stockyard.ports.nodes import NodeSource
-from stockyard.ports.runs import Runner
+from stockyard.ports.runs import Runs
 
 if TYPE_CHECKING:
     import httpx
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 def _no_sites(_tenant: str, site: str) -> httpx.BaseTransport:
     raise VendorRefused(f"site {site} cannot be reached from here", code="NoSites")
+
+
+def _no_runs(tenant: str) -> Runs:
+    raise VendorRefused(f"tenant {tenant} has no runs here", code="NoRuns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,6 @@ class CloudDescriptor:
 
     kind: CloudKind
     make: Callable[[ProviderTools], Cloud]
-    runner: Callable[[ProviderTools], Runner] | None = None
-    """Maker of the machines that carry out programs of node providers in such accounts; None: there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class SourceTools(ProviderTools):
     """What is known of a region's offers; None when nothing is."""
     spot: Callable[[str], SpotPrices | None] = lambda _region: None
     """What is known of a region's spot prices; None when nothing is."""
+    runs_of: Callable[[str], Runs] = _no_runs
+    """A tenant's runs of providers' own programs."""
 
 
 @dataclass(frozen=True, slots=True)

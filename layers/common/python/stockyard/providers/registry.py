@@ -14,8 +14,7 @@ from stockyard.domain.nodes.provider_kinds import ProviderKind
 
 if TYPE_CHECKING:
     from stockyard.ports.nodes import NodeSource
-    from stockyard.ports.runs import Runner
-    from stockyard.providers.descriptors import NodeSourceDescriptor, ProviderTools, SourceTools
+    from stockyard.providers.descriptors import NodeSourceDescriptor, SourceTools
 
 PROVIDERS = (
     "clouds.aws",
@@ -109,12 +108,6 @@ class NodeKinds(Mapping[str, ProviderKind]):
 def node_sources() -> dict[str, Callable[[SourceTools], NodeSource]]:
     """Makers of the sources of the kinds that are built, by the kinds' names."""
     return {described.kind.name: described.make for described in _node_descriptors() if described.make is not None}
-
-
-def runners() -> dict[str, Callable[[ProviderTools], Runner]]:
-    """Makers of the machines that carry out programs of node providers, by the clouds in whose accounts they do."""
-    makers = {name: descriptor("clouds", name).runner for name in names("clouds")}
-    return {name: make for name, make in makers.items() if make is not None}
 
 
 def _node_descriptors() -> Iterator[NodeSourceDescriptor]:

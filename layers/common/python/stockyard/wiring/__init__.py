@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from stockyard.operations.idempotency_keys import IdempotencyKeys
     from stockyard.operations.wait_turns import WaitTurns
     from stockyard.ports.nodes import NodeSource, UnavailableOfferings
+    from stockyard.ports.runs import Runs
     from stockyard.ports.sites import Seals
 
 provider_registry.introduce()
@@ -194,6 +195,12 @@ def _providers(room: str) -> Mapping[str, Any]:
     return Lazy({name: partial(make, name) for name in provider_registry.names(room)})
 
 
+def _runs_of(tenant: str) -> Runs:
+    from stockyard.operations.runs import StoreRuns
+
+    return StoreRuns(services(tenant), seals())
+
+
 @cache
 def node_sources() -> Mapping[str, NodeSource]:
     from stockyard.providers.descriptors import SourceTools
@@ -204,6 +211,7 @@ def node_sources() -> Mapping[str, NodeSource]:
         lambda tenant: registry().store(tenant),
         lambda region: prices().region(region),
         lambda region: prices().spot(region),
+        _runs_of,
         site_transport=_site_transport,
     )
     return Lazy({name: partial(make, tools) for name, make in provider_registry.node_sources().items()})

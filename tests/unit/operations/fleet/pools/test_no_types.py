@@ -27,9 +27,9 @@ def asks(key: str, *values: str, **more: Any) -> dict[str, Any]:
 
 
 def test_a_pool_that_can_have_no_node_says_why(yard: Yard) -> None:
-    yard.nodes.provider("tf", SMALL, kind="terraform")
+    yard.nodes.provider("tf", SMALL, kind="clusterAPI")
     why = {
-        "unbuilt": ({"provider_ref": "tf"}, "Providers of kind terraform are not built yet."),
+        "unbuilt": ({"provider_ref": "tf"}, "Providers of kind clusterAPI are not built yet."),
         "absent": ({"provider_ref": "ghost"}, "There is no node provider ghost yet."),
         "property": (asks("example.com/disk", "fast"), "2 node types without a value of example.com/disk as asked"),
         "limit": ({"limits": {"cpu": "1"}}, "Limit of cpu: No node fits within it: sim.small alone is 2 of cpu."),

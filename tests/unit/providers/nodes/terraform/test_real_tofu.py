@@ -63,13 +63,12 @@ def api(tmp_path: Path) -> Iterator[RunApi]:
         yield api
 
 
-def environment(api: RunApi, attempt: int) -> dict[str, str]:
+def environment(api: RunApi) -> dict[str, str]:
     """Environment of the run's program."""
     return {
         "PATH": os.environ["PATH"],
         "STOCKYARD_RUN_URL": api.url,
         "STOCKYARD_RUN_TOKEN": TOKEN,
-        "STOCKYARD_RUN_ATTEMPT": str(attempt),
         "STOCKYARD_TOFU": str(TOFU.path),
     }
 
@@ -77,9 +76,10 @@ def environment(api: RunApi, attempt: int) -> dict[str, str]:
 def run(api: RunApi, command: str, **more: Any) -> dict[str, Any]:
     """End of a run of that command."""
     api.task |= {"command": command, **more}
-    assert program.main(environment(api, len(api.attempts) + 1)) == 0
+    api.run += 1
+    assert program.main(environment(api)) == 0
     assert api.foreign == 0
-    return api.ends[-1]
+    return {**(api.ends[-1]["result"] or {}), **api.ends[-1]}
 
 
 def test_a_template_lives_from_its_apply_to_its_destroy(api: RunApi, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_run_that_was_killed_leaves_its_lock_and_the_next_attempt_goes_on(api:
     folder = Path(stockyard_run.__file__).parent
     command = [sys.executable, "-c", f"import runpy, sys; sys.path.insert(0, {str(folder.parent)!r});"
                " runpy.run_module('stockyard_run', run_name='__main__')"]  # fmt: skip
-    process = subprocess.Popen(command, env=environment(api, 1), start_new_session=True)
+    process = subprocess.Popen(command, env=environment(api), start_new_session=True)
     until = time.monotonic() + 60
     while not (tmp_path / "began").exists() and time.monotonic() < until:
         time.sleep(0.05)
@@ -130,7 +130,6 @@ def test_a_run_that_was_killed_leaves_its_lock_and_the_next_attempt_goes_on(api:
         os.kill(child, signal.SIGKILL)
     process.wait()
     assert api.lock is not None
-    api.attempts.add(1)
     api.task["variables"]["vcluster"]["seconds"] = 0
     api.task["timeout_seconds"] = 30
     end = run(api, "apply", unlock=api.lock["ID"])

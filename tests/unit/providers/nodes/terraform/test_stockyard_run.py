@@ -14,11 +14,14 @@ from typing import Any
 
 import pytest
 
+from stockyard.providers.nodes.terraform import program as archived_program
 from stockyard.providers.nodes.terraform.stockyard_run import __main__ as program
 from stockyard.providers.nodes.terraform.stockyard_run import api as run_calls
 from stockyard.providers.nodes.terraform.stockyard_run import tofu as tofu_process
 from stockyard.providers.nodes.terraform.stockyard_run.api import RunError
 from stockyard.providers.nodes.terraform.stockyard_run.template import has_backend, unpacked
+from tests.harness.runs.git_server import GitServer
+from tests.harness.runs.git_server import serving as serving_git
 from tests.harness.worlds.run_api import TOKEN, RunApi, archive, serving
 
 PLAYED = """#!{python}
@@ -82,10 +85,10 @@ def api() -> Iterator[RunApi]:
         yield api
 
 
-def run(api: RunApi, played: Played, attempt: int = 1, **more: str) -> int:
+def run(api: RunApi, played: Played, number: int = 1, **more: str) -> int:
+    api.run = number
     environment = {"PATH": os.environ["PATH"], "STOCKYARD_RUN_URL": api.url, "STOCKYARD_RUN_TOKEN": TOKEN, **more}
-    environment |= {"STOCKYARD_RUN_ATTEMPT": str(attempt), "STOCKYARD_TOFU": str(played.path)}
-    return program.main(environment)
+    return program.main({**environment, "STOCKYARD_TOFU": str(played.path)})
 
 
 def test_an_applied_template_ends_with_its_outputs(api: RunApi, played: Played) -> None:
@@ -93,8 +96,8 @@ def test_an_applied_template_ends_with_its_outputs(api: RunApi, played: Played) 
     played.plays(apply={"lines": ["Apply complete!"]}, output={"lines": [json.dumps(outputs)]})
     assert run(api, played) == 0
     [end] = api.ends
-    assert (end["end"], end["error"], end["attempt"]) == ("done", None, 1)
-    assert end["outputs"] == {"ip": {"value": "10.0.0.1", "sensitive": False}}
+    assert (end["end"], end["error"], end["is_empty"]) == ("done", None, False)
+    assert end["result"]["outputs"] == {"ip": {"value": "10.0.0.1", "sensitive": False}}
     assert played.names == ["init", "apply", "output"]
     assert "Apply complete!" in api.lines
     assert "stockyard_backend_override.tf.json" in played.calls[1]["files"]
@@ -103,7 +106,7 @@ def test_an_applied_template_ends_with_its_outputs(api: RunApi, played: Played) 
 def test_a_second_start_of_an_attempt_does_nothing(api: RunApi, played: Played) -> None:
     assert [run(api, played), run(api, played)] == [0, 0]
     assert (len(api.ends), played.names) == (1, ["init", "apply", "output"])
-    assert run(api, played, attempt=2) == 0
+    assert run(api, played, number=2) == 0
     assert len(api.ends) == 2
 
 
@@ -157,6 +160,7 @@ def test_a_failed_apply_is_destroyed_in_the_same_attempt(api: RunApi, played: Pl
     run(api, played)
     [end] = api.ends
     assert (end["end"], end["error"]) == ("failed", "tofu apply ended with 1: Error: no room")
+    assert end["is_empty"]
     assert played.names == ["init", "apply", "destroy"]
 
 
@@ -164,16 +168,17 @@ def test_what_could_not_be_destroyed_is_told(api: RunApi, played: Played) -> Non
     played.plays(apply={"exit": 1}, destroy={"exit": 1})
     run(api, played)
     assert "could not all be destroyed" in api.ends[0]["error"]
+    assert api.ends[0]["is_empty"] is False
 
 
 def test_a_time_out_has_two_ends_of_its_own(api: RunApi, played: Played) -> None:
-    api.task["timeout_seconds"] = 0.5
+    api.task["timeout_seconds"] = 3
     played.plays(apply={"sleeps": 30})
     run(api, played)
     assert (api.ends[0]["end"], api.ends[0]["error"]) == ("interrupted", "The run was interrupted at its time-out.")
     assert played.names == ["init", "apply", "destroy"]
     played.plays(apply={"sleeps": 30, "deaf": True})
-    run(api, played, attempt=2)
+    run(api, played, number=2)
     assert api.ends[1]["end"] == "killed"
     assert played.names[3:] == ["init", "apply"], "a state that may lack something is not destroyed by"
 
@@ -191,10 +196,10 @@ def test_a_plan_says_whether_something_differs(api: RunApi, played: Played) -> N
     summary = "Plan: 0 to add, 1 to change, 0 to destroy."
     for code, lines, drifted in ((0, ["No changes."], False), (2, ["...", summary], True)):
         played.plays(plan={"exit": code, "lines": lines})
-        run(api, played, attempt=code + 1)
-        assert (api.ends[-1]["drifted"], api.ends[-1]["summary"]) == (drifted, lines[-1])
+        run(api, played, number=code + 1)
+        assert api.ends[-1]["result"] == {"drifted": drifted, "summary": lines[-1]}
     played.plays(plan={"exit": 1, "lines": ["Error: no"]})
-    run(api, played, attempt=9)
+    run(api, played, number=9)
     assert api.ends[-1]["end"] == "failed"
 
 
@@ -244,24 +249,71 @@ def test_links_in_an_archive_are_refused(tmp_path: Path) -> None:
         unpacked(base64.b64encode(buffer.getvalue()).decode(), tmp_path / "template")
 
 
-def test_a_template_of_a_repository_is_taken_at_its_commit_and_folder(
-    api: RunApi, played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repository = tmp_path / "repository"
-    git = ["git", "-C", str(repository), "-c", "user.name=x", "-c", "user.email=x@example.com"]
-    subprocess.run(["git", "init", "-q", str(repository)], check=True)
-    (repository / "nodes").mkdir()
-    (repository / "nodes" / "main.tf").write_text("")
-    for step in (["add", "."], ["commit", "-q", "-m", "one"]):
-        subprocess.run([*git, *step], check=True, capture_output=True)
-    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "file")
-    source = {"repository": f"file://{repository}", "commit": commit, "sub_path": "nodes"}
-    api.task |= {"files": None, "git": {**source, "environment": {"GIT_ALLOW_PROTOCOL": "file"}}}
-    run(api, played)
-    assert (api.ends[0]["end"], api.ends[0]["error"]) == ("done", None)
-    assert "main.tf" in played.calls[1]["files"]
-    for number, (field, value) in enumerate((("sub_path", "../.."), ("sub_path", "nowhere"), ("commit", "f" * 40)), 2):
-        api.task["git"] = {**source, "environment": {"GIT_ALLOW_PROTOCOL": "file"}, field: value}
-        run(api, played, attempt=number)
+def test_a_template_of_a_repository_is_taken_at_its_place(api: RunApi, played: Played, tmp_path: Path) -> None:
+    with serving_git(GitServer(tmp_path / "git")) as git:
+        first = git.commit("nodes", {"main.tf": "# one", "large/main.tf": "# large"}, tag="v1")
+        second = git.commit("nodes", {"main.tf": "# two"})
+        place = {"repository": f"{git.url}/nodes.git", "plain": True}
+        api.task |= {"files": None}
+        for number, (more, commit) in enumerate(
+            (
+                ({"commit": first}, first),
+                ({"ref": "refs/tags/v1", "sub_path": "large"}, first),
+                ({"ref": "refs/heads/main"}, second),
+                ({"ref": "HEAD"}, second),
+            ),
+            1,
+        ):
+            api.task["git"] = {**place, **more}
+            run(api, played, number)
+            assert (api.ends[-1]["end"], api.ends[-1]["error"], api.ends[-1]["commit"]) == ("done", None, commit)
+        for number, (name, value) in enumerate(
+            (("sub_path", "../.."), ("sub_path", "nowhere"), ("commit", "f" * 40), ("ref", "--upload-pack=touch x")), 5
+        ):
+            api.task["git"] = {**place, name: value}
+            run(api, played, number)
+            assert api.ends[-1]["end"] == "failed"
+        assert "git fetch failed" in api.ends[-1]["error"]
+
+
+def test_credentials_of_git_reach_git_alone(api: RunApi, played: Played, tmp_path: Path) -> None:
+    with serving_git(GitServer(tmp_path / "git")) as git:
+        git.commit("nodes", {"main.tf": ""})
+        git.credentials = "robot:canary-of-git"
+        api.task |= {"files": None, "git": {"repository": f"{git.url}/nodes.git", "plain": True, "ref": "HEAD"}}
+        run(api, played)
         assert api.ends[-1]["end"] == "failed"
+        run(api, played, 2, STOCKYARD_GIT_CREDENTIALS="robot:canary-of-git")
+        assert api.ends[-1]["end"] == "done"
+    assert "canary" not in json.dumps([api.lines, api.ends, played.calls])
+
+
+def test_secrets_of_the_account_are_variables_of_opentofu_and_hidden(api: RunApi, played: Played) -> None:
+    api.task |= {"inherited": ["API_TOKEN"], "bundles": ["STOCKYARD_CREDENTIALS_0"]}
+    bundle = json.dumps({"ARM_CLIENT_SECRET": "canary-of-azure"})
+    played.plays(apply={"lines": ["canary-of-azure canary-of-api"]}, output={"lines": ["{}"]})
+    run(api, played, API_TOKEN="canary-of-api", STOCKYARD_CREDENTIALS_0=bundle)
+    inherited = played.calls[1]["environment"]
+    assert (inherited["API_TOKEN"], inherited["ARM_CLIENT_SECRET"]) == ("canary-of-api", "canary-of-azure")
+    assert "canary" not in json.dumps([api.lines, api.ends])
+    run(api, played, 2, API_TOKEN="x", STOCKYARD_CREDENTIALS_0="no object")
+    assert (api.ends[-1]["end"], api.ends[-1]["error"]) == ("failed", "A secret with credentials is no object of JSON.")
+
+
+def test_what_an_earlier_run_may_have_made_is_learned_before_it_is_destroyed(api: RunApi, played: Played) -> None:
+    api.task |= {"command": "destroy", "unsure": True}
+    played.plays(apply={"exit": 1})
+    run(api, played)
+    assert (played.names, api.ends[0]["end"]) == (["init", "apply", "destroy"], "done")
+    assert api.ends[0]["is_empty"]
+
+
+def test_the_program_is_one_file_and_the_same_bytes(api: RunApi, played: Played, tmp_path: Path) -> None:
+    path = tmp_path / "program.pyz"
+    path.write_bytes(archived_program.program())
+    archived_program.program.cache_clear()
+    assert path.read_bytes() == archived_program.program()
+    environment = {"PATH": os.environ["PATH"], "STOCKYARD_RUN_URL": api.url, "STOCKYARD_RUN_TOKEN": TOKEN}
+    environment["STOCKYARD_TOFU"] = str(played.path)
+    subprocess.run([sys.executable, "-I", str(path)], check=True, env=environment)
+    assert api.ends[0]["end"] == "done"

@@ -44,6 +44,17 @@ def certificate_key(key: bytes, cluster_id: str) -> str:
     return _derived(key, "certificates", cluster_id, 0).hex()
 
 
+def run_secret(key: bytes, tenant: str, run_id: str) -> str:
+    """The secret of a run of a provider's program: 256 bits. Raises ``ValueError`` for an empty key."""
+    return _derived(key, "run", f"{tenant}/{run_id}", 0).hex()
+
+
+def state_passphrase(key: bytes, tenant: str, workspace: str) -> str:
+    """The passphrase by which such programs seal a state: 256 bits, the same for all runs on it. Raises ``ValueError``
+    for an empty key."""
+    return _derived(key, "state", f"{tenant}/{workspace}", 0).hex()
+
+
 def _derived(key: bytes, purpose: str, subject_id: str, attempt: int) -> bytes:
     if not key:
         raise ValueError("a token needs the installation's key")

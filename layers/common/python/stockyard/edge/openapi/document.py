@@ -294,7 +294,7 @@ def _responses(route: Route, components: _Components) -> dict[int, dict[str, Any
 def _refusals(route: Route) -> set[int]:
     """Every status a route can refuse with, the gateway's own included."""
     statuses = {413, 422, 429, 500, 502, 503}
-    if not route.open_because or route.body is not None:
+    if not route.open_because or route.body is not None or route.proof is not None:
         statuses |= {401, 403}
     if "{" in route.path or any(query.finds for query in route.query):
         statuses.add(404)

@@ -70,6 +70,7 @@ TAGS: Mapping[str, str] = {
     "prices": "The price list of a region.",
     "quotas": "How much a tenant may have, and has.",
     "sites": "Places of the tenant's own that only a connector there reaches.",
+    "runs": "What the programs of runs and OpenTofu call; people have no use for it.",
     "simulations": "What a policy of disruption would have cost.",
 }
 PATH_PARAMETERS: Mapping[str, tuple[str, str]] = {
@@ -84,11 +85,17 @@ PATH_PARAMETERS: Mapping[str, tuple[str, str]] = {
     "/v1/operations/{id}": ("OperationId", "The id of the operation."),
     "/v1/os-images/{id}": ("OSImageId", "The id or name of the OS image."),
     "/v1/quotas/{name}": ("QuotaName", "The name of the quota."),
+    "/v1/runs/{id}": ("RunId", "The id of the run."),
     "/v1/sites/{id}": ("SiteId", "The id or name of the site."),
 }
 """The path up to a parameter -> the name of its component, and what it means."""
 
-DONE: Mapping[int, str] = {200: "Done.", 201: "Made.", 202: "Accepted; the operation does the rest."}
+DONE: Mapping[int, str] = {
+    200: "Done.",
+    201: "Made.",
+    202: "Accepted; the operation does the rest.",
+    423: "Another run holds the lock.",
+}
 GATEWAY_ALSO: Mapping[int, str] = {
     401: "Unauthorized",
     413: "Request Entity Too Large",

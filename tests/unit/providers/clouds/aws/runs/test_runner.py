@@ -17,7 +17,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorThrottled, VendorUnavailable
-from stockyard.providers import registry
+from stockyard.providers.clouds import aws
 from stockyard.providers.clouds.aws.runs import names
 from stockyard.providers.clouds.aws.runs.runner import session_policy
 from stockyard.providers.descriptors import ProviderTools
@@ -149,7 +149,6 @@ def test_log_that_may_not_be_read_leaves_what_codebuild_says(world: CodeBuildWor
         assert world.runner.log(HERE, build) == ["The build failed: exit status 3"]
 
 
-def test_clouds_have_runners_by_their_name():
+def test_a_runner_is_made_from_the_settings_of_the_installation():
     settings = SimpleNamespace(name_prefix=PREFIX, tofu_url="https://mirror.example/tofu", tofu_digest="")
-    (runner,) = [make(ProviderTools(settings, MemorySecrets)) for name, make in registry.runners().items()]
-    assert (list(registry.runners()), type(runner).__name__) == (["aws"], "CodeBuildRunner")
+    assert type(aws.runner(ProviderTools(settings, MemorySecrets))).__name__ == "CodeBuildRunner"

@@ -8,7 +8,7 @@ from stockyard.ports.runs import Runner
 from stockyard.providers.clouds.aws.default_region import DEFAULT_REGION
 from stockyard.providers.descriptors import CloudDescriptor, ProviderTools
 
-__all__ = ["DEFAULT_REGION", "DESCRIPTOR", "KIND"]
+__all__ = ["DEFAULT_REGION", "DESCRIPTOR", "KIND", "runner"]
 
 
 def _make(tools: ProviderTools) -> Cloud:
@@ -19,7 +19,8 @@ def _make(tools: ProviderTools) -> Cloud:
     return AwsCloud(tools.settings, boto3.Session, tools.secrets)
 
 
-def _runner(tools: ProviderTools) -> Runner:
+def runner(tools: ProviderTools) -> Runner:
+    """Machines that carry out programs of node providers in accounts of AWS."""
     import boto3
 
     from stockyard.providers.clouds.aws.runs.buildspec import Release
@@ -40,4 +41,4 @@ KIND = CloudKind(
     reserved_tags=("aws:", "kubernetescluster"),
     secrets=("secret_access_key",),
 )
-DESCRIPTOR = CloudDescriptor(KIND, _make, _runner)
+DESCRIPTOR = CloudDescriptor(KIND, _make)

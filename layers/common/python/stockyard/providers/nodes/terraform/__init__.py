@@ -1,8 +1,35 @@
-"""The kind ``terraform``: its documents are stored and checked; nodes of it are not built yet."""
+"""Nodes that a Terraform template makes, applied by OpenTofu in an account of the tenant's: the kind ``terraform``."""
 
 from __future__ import annotations
 
-from stockyard.domain.nodes.provider_kinds import ProviderKind
-from stockyard.providers.descriptors import NodeSourceDescriptor
+from typing import TYPE_CHECKING
 
-DESCRIPTOR = NodeSourceDescriptor(ProviderKind("terraform", f"{__name__}.document:TerraformBlock"))
+from stockyard.domain.nodes.provider_kinds import AccountReference, Document, ProviderKind
+from stockyard.providers.descriptors import NodeSourceDescriptor, SourceTools
+
+if TYPE_CHECKING:
+    from stockyard.ports.nodes import NodeSource
+
+
+def runner_account(block: Document) -> AccountReference | None:
+    """The account that ``runner.cloudAccount`` has; None: the tenant's only one of AWS."""
+    written = (block.get("runner") or {}).get("cloudAccount")
+    return None if written is None else AccountReference(str(written), ("runner", "cloudAccount"))
+
+
+def _make(tools: SourceTools) -> NodeSource:
+    from stockyard.machines.sources import Sources
+    from stockyard.providers.clouds.aws import DEFAULT_REGION, runner
+    from stockyard.providers.nodes.terraform.provider import TerraformConfig, TerraformNodes
+
+    settings = tools.settings
+    sources = Sources(settings.packages_url, settings.archive_url, settings.image_mirror, settings.manifests_url)
+    config = TerraformConfig(settings.api_url, DEFAULT_REGION, sources)
+    return TerraformNodes(config, runner(tools), tools.runs_of, tools.store_of)
+
+
+KIND = ProviderKind(
+    "terraform", f"{__name__}.document:TerraformBlock", account=runner_account, cloud="aws", cloud_title="AWS"
+)
+DESCRIPTOR = NodeSourceDescriptor(KIND, _make)
+"""Documents of nodes that a Terraform template makes: names and defaults are the published ones."""

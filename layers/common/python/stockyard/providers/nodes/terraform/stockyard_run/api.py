@@ -22,11 +22,11 @@ HIDDEN = "(hidden)"
 
 class RunError(Exception):
     """The run cannot go on; the text is for people. ``end`` is how it ended: ``failed``, ``interrupted`` at its
-    time-out, or ``killed`` since it did not end then."""
+    time-out, or ``killed`` since it did not end then. ``is_empty``: nothing is left of what it made."""
 
-    def __init__(self, text: str, end: str = "failed") -> None:
+    def __init__(self, text: str, end: str = "failed", *, is_empty: bool = False) -> None:
         super().__init__(text)
-        self.end = end
+        self.end, self.is_empty = end, is_empty
 
 
 class Refused(Exception):
@@ -40,12 +40,12 @@ class Refused(Exception):
 class Api:
     """The run at the API of Stockyard: what it is to do, its log, its end."""
 
-    def __init__(self, url: str, token: str, attempt: int) -> None:
-        self.url, self.token, self._attempt = url.rstrip("/"), token, attempt
+    def __init__(self, url: str, token: str) -> None:
+        self.url, self.token = url.rstrip("/"), token
 
     def call(self, part: str, document: dict[str, Any]) -> dict[str, Any]:
         """Answer to a document. A call that may pass is tried again, ``CALLS`` times in all."""
-        body = json.dumps({"attempt": self._attempt, **document}).encode()
+        body = json.dumps(document).encode()
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.url}/{part}", data=body, headers=headers, method="POST")  # noqa: S310
         for number in range(CALLS):

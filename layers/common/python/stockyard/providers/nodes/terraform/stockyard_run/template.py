@@ -36,33 +36,57 @@ def unpacked(text: str, folder: Path) -> Path:
     return folder
 
 
-def cloned(git: dict[str, Any], room: Path, log: Log) -> Path:
-    """Folder of the template in a clone of its repository at its commit."""
+def cloned(git: dict[str, Any], room: Path, log: Log, credentials: str | None = None) -> tuple[Path, str]:
+    """Folder of the template in a clone of its repository, and the commit that it is of. ``credentials`` are a user and
+    a password with a colon between them, or a token."""
     clone = room / "template"
     environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
     environment |= {"HOME": str(room), "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"}
-    environment |= {str(key): str(value) for key, value in git.get("environment", {}).items()}
-    command = ["git", "-c", "protocol.allow=never", "-c", "protocol.https.allow=always"]
-    if git.get("plain"):
-        command += ["-c", "protocol.http.allow=always"]
+    environment |= _settings({"protocol.allow": "never", "protocol.https.allow": "always"}, git, credentials)
+    revision = str(git.get("commit") or git.get("ref") or "HEAD")
     steps = (
         ["init", "--quiet", str(clone)],
-        ["-C", str(clone), "fetch", "--quiet", "--depth", "1", str(git["repository"]), str(git["commit"])],
+        ["-C", str(clone), "fetch", "--quiet", "--depth", "1", "--no-tags", "--", str(git["repository"]), revision],
         ["-C", str(clone), "checkout", "--quiet", "--detach", "FETCH_HEAD"],
+        ["-C", str(clone), "rev-parse", "HEAD"],
     )
+    printed = ""
     for step in steps:
-        done = subprocess.run(  # noqa: S603
-            [*command, *step], env=environment, capture_output=True, text=True, timeout=CLONE_SECONDS, check=False
-        )
+        try:
+            done = subprocess.run(  # noqa: S603
+                ["git", *step],  # noqa: S607
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=CLONE_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            raise RunError("git could not be run, or took too long.") from None
         if done.returncode != 0:
             log.line(done.stderr.strip())
-            raise RunError(
-                f"git {step[-2] if step[0] == '-C' else step[0]} failed: the repository could not be fetched."
-            )
+            raise RunError(f"The repository could not be fetched at {revision}: git {step[2]} failed.")
+        printed = done.stdout.strip()
     folder = (clone / str(git.get("sub_path") or "")).resolve()
     if not folder.is_relative_to(clone.resolve()) or not folder.is_dir():
         raise RunError(f"The repository has no folder {git.get('sub_path')}.")
-    return folder
+    return folder, printed
+
+
+def _settings(settings: dict[str, str], git: dict[str, Any], credentials: str | None) -> dict[str, str]:
+    """Settings of git as variables of its environment: what stands on a command line others can see."""
+    if git.get("plain"):
+        settings = {**settings, "protocol.http.allow": "always"}
+    if credentials:
+        pair = credentials if ":" in credentials else f"x-access-token:{credentials}"
+        header = f"Authorization: Basic {base64.b64encode(pair.encode()).decode()}"
+        settings = {**settings, f"http.{git['repository']}.extraHeader": header}
+    entries = enumerate(settings.items())
+    return {"GIT_CONFIG_COUNT": str(len(settings))} | {
+        name: value
+        for index, (key, text) in entries
+        for name, value in ((f"GIT_CONFIG_KEY_{index}", key), (f"GIT_CONFIG_VALUE_{index}", text))
+    }
 
 
 def has_backend(folder: Path) -> bool:

@@ -113,7 +113,7 @@ def apply(tofu: Tofu, variables: str, log: Log) -> dict[str, Any]:
         log.line(f"{error} What was made is destroyed.")
         code, _ = tofu.with_time(END_SECONDS).run("destroy", "-input=false", "-no-color", "-auto-approve", variables)
         remainder = "" if code == 0 else " What it made could not all be destroyed."
-        raise RunError(f"{error}{remainder}", error.end) from None
+        raise RunError(f"{error}{remainder}", error.end, is_empty=code == 0) from None
     code, lines = tofu.run("output", "-json", "-no-color", quiet=True)
     if code != 0:
         raise RunError(f"tofu output ended with {code}")
@@ -122,6 +122,13 @@ def apply(tofu: Tofu, variables: str, log: Log) -> dict[str, Any]:
     return {
         "outputs": {name: {key: output.get(key) for key in ("value", "sensitive")} for name, output in outputs.items()}
     }
+
+
+def learn(tofu: Tofu, variables: str, log: Log) -> None:
+    """Apply before a destroy, since a run before has died: what it made may be missing in the state. Where this fails,
+    what is known is destroyed all the same."""
+    log.line("An earlier run died: the template is applied again, so that the state knows what is there.")
+    tofu.run("apply", "-input=false", "-no-color", "-auto-approve", "-lock-timeout=30s", variables)
 
 
 def destroy(tofu: Tofu, variables: str, _log: Log) -> dict[str, Any]:

@@ -1,0 +1,296 @@
+"""Nodes that OpenTofu makes from a template: ``ports.nodes.NodeSource``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from stockyard.domain.nodes.declared_types import block_of, node_types_of
+from stockyard.domain.nodes.node_types import ANY, NodeType
+from stockyard.domain.records import CloudAccount, NodeProvider, Placement, Resource
+from stockyard.domain.run_records import ProviderRun
+from stockyard.errors import NodeCouldNotBeProvisioned, VendorUnavailable
+from stockyard.machines import node
+from stockyard.machines.cloud_config import FirstBoot
+from stockyard.machines.sources import PUBLIC, Sources
+from stockyard.ports import Finding, Ledger, Outcome, Store, Tagged
+from stockyard.ports.clusters import TOKEN
+from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork, Prepared
+from stockyard.ports.runs import NewRun, Runner, RunnerPlace, Runs
+from stockyard.providers.nodes.terraform import credentials, environments, templates, variables
+from stockyard.providers.nodes.terraform.accounts import runner_account
+from stockyard.providers.nodes.terraform.running import (
+    END_SECONDS,
+    SPARE_SECONDS,
+    STARTING_SECONDS,
+    Running,
+    RunWork,
+    check_end,
+    region_of,
+)
+from stockyard.providers.nodes.terraform.templates import Template
+
+STATE = "terraform state"
+"""Kind of a ledger line: a state that names what a template has made."""
+NODE = "node"
+APPLY, DESTROY, PLAN = "apply", "destroy", "plan"
+PLAN_IS_NEW_SECONDS = 3600
+"""Age up to which a plan tells how things are."""
+
+
+@dataclass(frozen=True, slots=True)
+class TerraformConfig:
+    """Names and addresses of this stage. Fields mean what they mean in ``stockyard.settings``."""
+
+    api_url: str
+    region: str
+    sources: Sources = PUBLIC
+
+
+class TerraformNodes:
+    """Makes and removes nodes by runs of OpenTofu in an account of the tenant's."""
+
+    def __init__(
+        self,
+        config: TerraformConfig,
+        runner: Runner,
+        runs_of: Callable[[str], Runs],
+        store_of: Callable[[str], Store],
+    ) -> None:
+        self._config, self._runner, self._runs_of, self._store_of = config, runner, runs_of, store_of
+
+    def node_types(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeType]:  # noqa: ARG002
+        """As declared."""
+        return node_types_of(provider, built=True)
+
+    def scope(self, provider: NodeProvider, account: CloudAccount | None) -> str:  # noqa: ARG002
+        """The provider alone: what a template cannot have says nothing of others."""
+        return f"provider/{provider.id}"
+
+    def attestation(self, provider: NodeProvider) -> str:  # noqa: ARG002
+        """A template may make a machine anywhere, so each has a token."""
+        return TOKEN
+
+    def inspect(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[Finding]:  # noqa: ARG002
+        """Warning where nodes are counted in cost units, and no price is said."""
+        priced = provider.price_per_cost_unit is not None
+        if not priced and node_types_of(provider, built=True):
+            text = "Its nodes have no price in money, so types with one come first: set price_per_cost_unit."
+            return [Finding("/price_per_cost_unit", text, warning=True)]
+        return ()
+
+    def limits(self, provider: NodeProvider) -> Mapping[str, int]:
+        """See ``ports.nodes.LaunchesSlowly``. A run waits for its machine, and has time for its end."""
+        spare = STARTING_SECONDS + 2 * END_SECONDS + SPARE_SECONDS
+        longest = max((each.timeout_seconds for each in _templates(provider)), default=templates.TIMEOUT_SECONDS)
+        stages = sum(template.timeout_seconds + spare for _, template in templates.stages_of(provider))
+        limits = {"launch": longest + spare, "terminate": longest + spare, "register": 1800}
+        return {**limits, "environment": stages} if stages else limits
+
+    def template_mark(self, provider: NodeProvider) -> str:
+        """See ``ports.nodes.Compares``: what the document says, and the newest commits that are known."""
+        return ",".join(dict.fromkeys(template.mark for template in _templates(provider)))
+
+    def prepare(self, work: EnvironmentWork) -> Outcome:
+        """Apply the stages of the environment's template, one after the other."""
+        running, outputs = self._running(work), environments.Outputs()
+        for stage, template in templates.stages_of(work.provider):
+            workspace = f"{work.environment.id}/{stage}"
+            run = environments.accepted(running, work, workspace)
+            if run is None:
+                work.ledger.intend(STATE, workspace)
+                first = outputs.by_stage.get(templates.INFRASTRUCTURE)
+                outcome = running.step(self._of_environment(work, workspace, template, first))
+                if isinstance(outcome, Outcome):
+                    return outcome
+                check_end(outcome)
+                run = outcome
+            outputs.add(stage, running.runs.result(run).get("outputs") or {})
+        text = "The environment was applied." if outputs.by_stage else ""
+        return Prepared(True, text, outputs=outputs.values, secret_outputs=frozenset(outputs.secret))
+
+    def launch(self, work: NodeWork) -> Outcome:
+        """See ``ports.nodes.NodeSource.launch``. A template has one way to make a node, so the first option is it."""
+        type_name, placement = _placed(work)
+        workspace = _workspace(work)
+        line = work.ledger.find(STATE, workspace) or work.ledger.intend(STATE, workspace)
+        outcome = self._running(work).step(self._apply(work, type_name, placement))
+        if isinstance(outcome, Outcome):
+            return outcome
+        check_end(outcome)
+        if line.state != "made":
+            work.ledger.made(line, workspace)
+        zone = placement.zones[0] if placement.zones else ANY
+        facts = {"machine_id": workspace, "type": type_name, "capacity_type": placement.capacity_type, "zone": zone}
+        return Outcome(True, "The template was applied.", facts=facts)
+
+    def look(self, work: NodeWork) -> Machine:
+        """The machine as far as it is known: a template says nothing of a machine's life, so that it is gone is seen by
+        the cluster's agent alone."""
+        line = work.ledger.find(STATE, _workspace(work))
+        if line is None or line.state != "made":
+            return Machine("absent")
+        return Machine("running", line.key)
+
+    def terminate(self, work: NodeWork) -> Outcome:
+        """Destroy what the state names, by the task that was applied. A state that no run has touched starts none."""
+        lines = [line for line in work.ledger.lines() if line.kind == STATE]
+        pending = (
+            self._destroyed(self._running(work), work.ledger, lines, partial(self._destroy, work)) if lines else None
+        )
+        return pending or Outcome(True, "What the template made is destroyed.")
+
+    def clear(self, work: EnvironmentWork) -> Outcome:
+        """Destroy the stages, the last first."""
+        lines = [line for line in reversed(work.ledger.lines()) if line.kind == STATE]
+        destroy = partial(self._destroy_stage, work)
+        pending = self._destroyed(self._running(work), work.ledger, lines, destroy) if lines else None
+        return pending or Outcome(True)
+
+    def drift(self, work: NodeWork) -> str | None:
+        """See ``ports.nodes.Compares``: what OpenTofu would change. ``VendorUnavailable`` while its plan runs."""
+        type_name, placement = _placed(work)
+        running = self._running(work)
+        if running.runs.state(_workspace(work)) is None:
+            return None
+        planned = self._apply(work, type_name, placement)
+        new = replace(planned.new, name="drift", command=PLAN, makes=False)
+        outcome = running.anew(replace(planned, new=new), PLAN_IS_NEW_SECONDS)
+        if isinstance(outcome, Outcome):
+            raise VendorUnavailable(outcome.message)
+        check_end(outcome)
+        result = running.runs.result(outcome)
+        return str(result.get("summary") or "It differs.") if result.get("drifted") else None
+
+    def tagged(self, provider: NodeProvider, installation: str, tenant: str) -> Sequence[Tagged]:  # noqa: ARG002
+        """Nothing: what a template makes is known by its state, and that by the claim's ledger."""
+        return ()
+
+    def discard(self, provider: NodeProvider, thing: Tagged, tenant: str) -> bool:  # noqa: ARG002
+        """See ``tagged``: there is nothing to remove here."""
+        return False
+
+    def _destroyed(
+        self, running: Running, ledger: Ledger, lines: Sequence[Resource], destroy: Callable[[str], RunWork]
+    ) -> Outcome | None:
+        """Destroy what the states of the lines name; what to wait for, None when nothing is left of them."""
+        for line in lines:
+            remaining = (f"{STATE} {line.key}",)
+            work = destroy(line.key)
+            pending = None if _is_destroy(running.runs.current(line.key)) else running.end_others(line.key)
+            if pending is not None:
+                return replace(pending, remaining=remaining)
+            state = running.runs.state(line.key)
+            if state is not None and (state.is_touched or state.is_unsure):
+                outcome = running.step(work)
+                if isinstance(outcome, Outcome):
+                    return replace(outcome, remaining=remaining)
+                check_end(outcome)
+            running.runs.forget(line.key)
+            ledger.gone(line)
+        return None
+
+    def _apply(self, work: NodeWork, type_name: str, placement: Placement) -> RunWork:
+        template = templates.of_type(work.provider, type_name)
+        if template is None:
+            raise NodeCouldNotBeProvisioned(f"Node type {type_name} has no template.")
+        secrets = credentials.of_run(work.provider, work.claim.properties, template)
+
+        def task() -> Mapping[str, Any]:
+            variable = variables.of_node(work, type_name, placement, self._first_boot(work))
+            return {
+                **template.source(None),
+                **secrets.task,
+                "variables": {"vcluster": variable},
+                "timeout_seconds": template.timeout_seconds,
+            }
+
+        hidden = (work.machine_token,) if work.machine_token else ()
+        new = replace(_new(work, _workspace(work), APPLY), secrets=hidden)
+        return RunWork(new, template.timeout_seconds, task, secrets.secret_variables)
+
+    def _destroy(self, work: NodeWork, workspace: str) -> RunWork:
+        type_name, _ = _placed(work)
+        template = templates.of_type(work.provider, type_name)
+        secrets = credentials.of_run(work.provider, work.claim.properties, template)
+        timeout = template.timeout_seconds if template is not None else templates.TIMEOUT_SECONDS
+        return RunWork(_new(work, workspace, DESTROY), timeout, None, secrets.secret_variables)
+
+    def _of_environment(
+        self, work: EnvironmentWork, workspace: str, template: Template, first: Mapping[str, Any] | None
+    ) -> RunWork:
+        secrets = credentials.of_run(work.provider, work.environment.properties, template)
+
+        def task() -> Mapping[str, Any]:
+            return {
+                **template.source(None),
+                **secrets.task,
+                "variables": {"vcluster": variables.of_environment(work, first)},
+                "timeout_seconds": template.timeout_seconds,
+            }
+
+        return RunWork(_new(work, workspace, APPLY), template.timeout_seconds, task, secrets.secret_variables)
+
+    def _destroy_stage(self, work: EnvironmentWork, workspace: str) -> RunWork:
+        stages = dict(templates.stages_of(work.provider))
+        template = stages.get(workspace.rpartition("/")[2])
+        secrets = credentials.of_run(work.provider, work.environment.properties, template)
+        timeout = template.timeout_seconds if template is not None else templates.TIMEOUT_SECONDS
+        return RunWork(_new(work, workspace, DESTROY), timeout, None, secrets.secret_variables)
+
+    def _first_boot(self, work: NodeWork) -> FirstBoot | None:
+        if work.cluster is None:
+            return None
+        return node.first_boot(
+            api_url=self._config.api_url,
+            cluster_id=work.cluster.id,
+            kubernetes_version=work.cluster.node_minor,
+            claim_id=work.claim.id,
+            token=work.machine_token,
+            sources=self._config.sources,
+        )
+
+    def _running(self, work: NodeWork | EnvironmentWork) -> Running:
+        account = runner_account(self._store_of(work.tenant), work.provider, work.account)
+        region = region_of(work.provider, account, self._config.region)
+        place = RunnerPlace(work.tenant, account, region, work.session)
+        return Running(self._runs_of(work.tenant), self._runner, place, work.now)
+
+
+def _new(work: NodeWork | EnvironmentWork, workspace: str, command: str) -> NewRun:
+    is_node = isinstance(work, NodeWork)
+    return NewRun(
+        subject=work.claim.id if isinstance(work, NodeWork) else work.environment.id,
+        operation_id=work.session,
+        attempt=work.claim.attempt if isinstance(work, NodeWork) else 1,
+        name=command if is_node else f"{workspace.rpartition('/')[2]}-{command}",
+        phase=("launch" if command == APPLY else "terminate") if is_node else "environment",
+        command=command,
+        workspace=workspace,
+        makes=True,
+        task=None,
+    )
+
+
+def _workspace(work: NodeWork) -> str:
+    return f"{work.claim.id}/{NODE}"
+
+
+def _placed(work: NodeWork) -> tuple[str, Placement]:
+    """The type by its bare name, and the placement."""
+    placement = work.claim.placement
+    if placement is None:
+        raise NodeCouldNotBeProvisioned("The claim is not placed.")
+    return placement.type.removeprefix(f"{work.provider.name}."), placement
+
+
+def _is_destroy(run: ProviderRun | None) -> bool:
+    return run is not None and run.command == DESTROY
+
+
+def _templates(provider: NodeProvider) -> list[Template]:
+    names = [entry["name"] for entry in block_of(provider).get("nodeTypes") or ()]
+    all_templates = [templates.of_type(provider, name) for name in names]
+    return [template for template in all_templates if template is not None]
