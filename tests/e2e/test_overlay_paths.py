@@ -28,7 +28,7 @@ before = used()
 overlay.take(rows[1:])
 overlay.apply()
 spent = used() - before
-peers = program.run("wg", "show", program.INTERFACE, "peers").split()
+peers = program.peers.run("wg", "show", program.INTERFACE, "peers").split()
 print(json.dumps([spent, len(peers)]), flush=True)
 """
 

@@ -13,8 +13,10 @@ from typing import Any
 
 import httpx
 
-from stockyard.domain.records import Cluster, NodeClaim, PriceSheet
+from stockyard.domain.clusters import overlay
+from stockyard.domain.records import Cluster, Fact, NodeClaim, PriceSheet
 from stockyard.domain.values import ids
+from stockyard.operations.machines.overlay import TABLE
 from stockyard.ports import Create, Put
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
@@ -129,16 +131,18 @@ class Project:
         ]
 
     def leftovers(self) -> list[str]:
-        """Machines that stand in the project, and disks."""
-        return [*self.yard.machines(), *self.yard.project.disks]
+        """Machines that stand in the project, disks, and groups of a cluster that stands elsewhere."""
+        groups = self.yard.project.groups if self.cluster.settings else ()
+        return [*self.yard.machines(), *self.yard.project.disks, *groups]
 
 
 class CudoLife(MachineLife):
-    """A claim for a machine of Cudo, from its request to the end of its deletion. ``full``: Cudo has no room."""
+    """A claim for a machine of Cudo, from its request to the end of its deletion. ``full``: Cudo has no room. ``far``:
+    its cluster stands elsewhere, and has an overlay."""
 
     provider = "gpus."
 
-    def __init__(self, injection: FaultInjection | None = None, *, full: bool = False) -> None:
+    def __init__(self, injection: FaultInjection | None = None, *, full: bool = False, far: bool = False) -> None:
         world = make_world()
         self.injection = injection or FaultInjection()
         self.injection.place = ""
@@ -150,7 +154,11 @@ class CudoLife(MachineLife):
             CLUSTER, "demo", "d", "k8s", "cudo", int(NUMBER), client_id, "ready", {}, moment, moment, place=DALLAS,
             endpoint="demo.example.test",
         )  # fmt: skip
-        yard.cluster_network(client_id, CLUSTER)
+        if far:
+            span = {"range": overlay.DEFAULT_RANGE, "node_to_node": True}
+            cluster = replace(cluster, place="us-east-1", settings={overlay.SETTING: span})
+        else:
+            yard.cluster_network(client_id, CLUSTER)
         access = yard.access(httpx.MockTransport(FaultyWire(yard, self.injection).answer))
         cloud = CudoCloud(access)
         sheet = PriceSheet(ids.account_sheet(NUMBER), moment, cloud.offers(yard.account, "acme", moment))
@@ -169,6 +177,7 @@ class CudoLife(MachineLife):
         nodes.services = with_ports(replace(nodes.services, store=store), node_sources=sources, clouds=clouds)
         self.cloud: Any = Project(yard, cluster)
         self.agent = FakeAgent(nodes, cluster, NUMBER, self._runs, token_of=self._token)
+        self.agent.overlay_key = "A" * 43 + "=" if far else None
         nodes.meanwhile = self._meanwhile
         self.reached_phase, self.machine_count = "", 0
         self.powered: list[str] = []
@@ -180,7 +189,9 @@ class CudoLife(MachineLife):
 
     def wrong(self) -> list[str]:
         """The faults of this life at its end, and requests that Cudo's document does not know."""
-        return [*super().wrong(), *self.yard.cudo.outside]
+        fact = self.nodes.services.store.get(Fact, f"{CLUSTER}/{TABLE}")
+        peers = overlay.Table.read(fact.value if fact is not None else None).peers
+        return [*super().wrong(), *self.yard.cudo.outside, *(f"still in the overlay: {owner}" for owner in peers)]
 
 
 def user_data(script: str) -> dict[str, Any]:

@@ -57,6 +57,8 @@ class FakeAgent:
     """How far the reports of pods are."""
     away: set[str] = field(default_factory=set)
     """Nodes whose object somebody has deleted: their kubelets run and do not join again."""
+    overlay_key: str | None = None
+    """The public key that machines hand in; None where the cluster has no overlay."""
 
     def round(self) -> None:
         """Lets the machines boot, then posts once. After a failed post the next round posts the same results again."""
@@ -123,7 +125,7 @@ class FakeAgent:
             ):
                 continue
             try:
-                configuration = join_machine(services, KEY, claim.id, self._proof(claim))
+                configuration = join_machine(services, KEY, claim.id, self._proof(claim), overlay_key=self.overlay_key)
             except (RequestInProgress, Unauthorized):
                 continue
             if configuration.token in self.tokens:

@@ -21,8 +21,9 @@ from stockyard.providers.nodes.cudo.provider import CudoNodes
 from tests.workflows.cudo_life import CudoLife, faults_of
 from tests.workflows.faulty_cloud import FaultInjection, Site
 
-STORIES = {"had": False, "full": True}
-"""``had``: Cudo has room. ``full``: it has none, and the claim gets a node of another provider."""
+STORIES = {"had": {}, "full": {"full": True}, "far": {"far": True}}
+"""``had``: Cudo has room. ``full``: it has none, and the claim gets a node of another provider. ``far``: the claim's
+cluster stands elsewhere, and has an overlay."""
 WRITES = 12
 """Cells of writes to the table in a run outside the soak: other matrices have them all."""
 
@@ -49,8 +50,8 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def all_cells() -> list[Cell]:
     """Reads see the same states again, so only the first read of each name in a place has cells."""
     cells: list[Cell] = []
-    for story, full in STORIES.items():
-        life = CudoLife(full=full)
+    for story, how in STORIES.items():
+        life = CudoLife(**how)
         assert life.run() == "Available"
         assert life.wrong() == []
         covered: set[Site] = set()
@@ -64,7 +65,7 @@ def all_cells() -> list[Cell]:
 def wrong(cell: Cell) -> list[str]:
     """The faults of a life with the cell's fault."""
     injection = FaultInjection(cell.number, cell.fault)
-    life = CudoLife(injection, full=STORIES[cell.story])
+    life = CudoLife(injection, **STORIES[cell.story])
     try:
         life.run()
     except Exception as error:

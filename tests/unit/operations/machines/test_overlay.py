@@ -11,11 +11,13 @@ from agent.stockyard_agent.overlay import OverlayList
 from local.kubernetes.store import Key
 from stockyard.domain.clusters import overlay as rules
 from stockyard.domain.models.clusters.observations import OverlayList as Answer
+from stockyard.domain.models.pools.read_vcluster import read_vcluster
 from stockyard.domain.records import Cluster, Fact, NodeProvider
 from stockyard.errors import Conflict, InvalidInput, RequestInProgress
 from stockyard.operations.clusters.removal.record import removal
 from stockyard.operations.listing import every
 from stockyard.operations.machines import overlay
+from stockyard.operations.manifests.pools import desired_pools
 from stockyard.operations.node_providers.reach import out_of_reach
 from stockyard.ports import Replace
 from tests.unit.agent.rig import Rig
@@ -143,3 +145,19 @@ def test_agent_writes_the_list_once_and_again_when_that_failed(world: World, clu
     written.hear({"version": "2", "peers": ["x" * 1_000_001]})
     assert written.version == news.version
     assert len([line for line in rig.logs if "overlay" in line]) == 2
+
+
+def test_a_vcluster_takes_part_where_its_cluster_has_an_overlay_and_is_refused_elsewhere(
+    world: World, cluster: Cluster
+) -> None:
+    static = [{"name": "far", "provider": "lab", "quantity": 1}]
+    document = {
+        "metadata": {"labels": {"stockyard.dev/cluster": cluster.name}},
+        "privateNodes": {"enabled": True, "vpn": {"enabled": True}, "autoNodes": {"static": static}},
+    }
+    read = read_vcluster(document)
+    assert [pool.pool.name for pool in desired_pools(world.services, (), read).pools] == ["far"]
+    without = replace(cluster, settings={}, version=cluster.version + 1)
+    world.services.store.commit(Replace(without))
+    with pytest.raises(InvalidInput, match="has no overlay"):
+        desired_pools(world.services, (), read)

@@ -13,23 +13,19 @@ import ipaddress
 import json
 import os
 import socket
-import ssl
 import subprocess
 import sys
 import time
-import urllib.request
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-STATE = os.environ.get("STOCKYARD_STATE", "/etc/stockyard")
-AUTHORITY = os.environ.get("STOCKYARD_AUTHORITY", "/etc/kubernetes/pki/ca.crt")
-KUBELET = os.environ.get("STOCKYARD_KUBELET", "/var/lib/kubelet/pki/kubelet-client-current.pem")
-STATUS = os.environ.get("STOCKYARD_OVERLAY_STATUS", "/run/stockyard-overlay.json")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import stockyard_overlay_peers as peers  # type: ignore[import-not-found]
+
 INTERFACE = os.environ.get("STOCKYARD_OVERLAY_INTERFACE", "stockyard0")
-LIST = "/api/v1/namespaces/stockyard-system/configmaps/overlay"
-TICK = float(os.environ.get("STOCKYARD_OVERLAY_TICK", "5"))
+TICK = peers.TICK
 DEAD = 3.2 * TICK
 # Both ends of a path that is not there try it in the same seconds, by the clock.
 SLOT = float(os.environ.get("STOCKYARD_OVERLAY_SLOT", "120"))
@@ -37,42 +33,9 @@ WINDOW = 6 * TICK
 EAGER = 12 * TICK
 LOOK = 3 * TICK
 REFRESH = 60 * TICK
-UNIT = "stockyard-overlay.service"
-ATTEMPTS = 60
 PORT, PROBE_PORT, MTU = 51820, 51821, 1420
 PAGE = 30
-SECONDS = 3
 LONGEST = 60_000
-
-
-def run(*arguments: str, text: str | None = None) -> str:
-    """Output of a command. Raises ``CalledProcessError``, which is no ``OSError``."""
-    return subprocess.run(arguments, input=text, check=True, capture_output=True, text=True).stdout  # noqa: S603
-
-
-def load(name: str) -> dict[str, Any]:
-    """One of the files of this machine."""
-    with open(os.path.join(STATE, name)) as file:
-        document: dict[str, Any] = json.load(file)
-    return document
-
-
-class Peer:
-    """Another machine: what the list says of it, and what is known of the direct path to it."""
-
-    def __init__(self, entry: dict[str, Any], probe: str) -> None:
-        self.address, self.key, self.probe = str(entry["address"]), str(entry["key"]), probe
-        self.hub = bool(entry.get("hub"))
-        self.places: list[str] = [str(place) for place in entry.get("endpoints") or ()]
-        self.heard = self.tried = float("-inf")
-        self.begun = time.monotonic()
-        self.turn = -1
-        self.hears = False
-        self.direct = False
-        self.home = ""
-        self.local = ""
-        self.endpoint = ""
-        self.homed: set[str] = set()
 
 
 class Overlay:
@@ -84,13 +47,11 @@ class Overlay:
         self.lower, self.upper = lower, upper
         self.address, self.hub = str(own["address"]), bool(own.get("hub"))
         self.port = int(own.get("port") or PORT)
-        self.peers: dict[str, Peer] = {}
-        self.by_probe: dict[str, Peer] = {}
+        self.peers: dict[str, peers.Peer] = {}
+        self.by_probe: dict[str, peers.Peer] = {}
         self.home = ""
         self.written: dict[str, tuple[str, ...]] = {}
         self.version = self.wanted = self.seen_version = ""
-        self.seen: dict[str, str] = {}
-        self.pending: dict[str, str] = {}
         self.cursor = 0
         self.looked = float("-inf")
         self.own_place = ""
@@ -106,20 +67,20 @@ class Overlay:
 
     def take(self, entries: Iterable[dict[str, Any]]) -> None:
         """Take the list of machines: who is not on it is no peer any more."""
-        peers: dict[str, Peer] = {}
+        machines: dict[str, peers.Peer] = {}
         for entry in entries:
             address = str(entry["address"])
             if address == self.address:
                 continue
             peer = self.peers.get(address)
             if peer is None or peer.key != entry["key"]:
-                peer = Peer(entry, self.probe_of(address))
+                peer = peers.Peer(entry, self.probe_of(address))
             peer.hub, places = bool(entry.get("hub")), [str(place) for place in entry.get("endpoints") or ()]
             peer.places = places or ([] if peer.hub else peer.places)
-            peers[address] = peer
-        self.peers = peers
-        self.by_probe = {peer.probe: peer for peer in peers.values()}
-        if self.home not in peers:
+            machines[address] = peer
+        self.peers = machines
+        self.by_probe = {peer.probe: peer for peer in machines.values()}
+        if self.home not in machines:
             self.home = ""
 
     # --- the interface ------------------------------------------------------------------------------------------------
@@ -127,23 +88,34 @@ class Overlay:
     def begin(self) -> None:
         """Make the interface, or go on with the one that is there."""
         try:
-            run("ip", "link", "show", INTERFACE)
+            peers.run("ip", "link", "show", INTERFACE)
         except subprocess.CalledProcessError:
             try:
-                run("ip", "link", "add", INTERFACE, "type", "wireguard")
+                peers.run("ip", "link", "add", INTERFACE, "type", "wireguard")
             except subprocess.CalledProcessError:
-                run("wireguard-go", INTERFACE)
-        run("wg", "set", INTERFACE, "listen-port", str(self.port), "private-key", os.path.join(STATE, "overlay.key"))
+                peers.run("wireguard-go", INTERFACE)
+        peers.run(
+            "wg",
+            "set",
+            INTERFACE,
+            "listen-port",
+            str(self.port),
+            "private-key",
+            os.path.join(peers.STATE, "overlay.key"),
+        )
         length = str(self.network.prefixlen)
-        run("ip", "address", "replace", f"{self.address}/{length}", "dev", INTERFACE)
-        run("ip", "address", "replace", f"{self.probe_of(self.address)}/{length}", "dev", INTERFACE, "noprefixroute")
-        run("ip", "link", "set", INTERFACE, "mtu", str(MTU), "up")
+        peers.run("ip", "address", "replace", f"{self.address}/{length}", "dev", INTERFACE)
+        peers.run(
+            "ip", "address", "replace", f"{self.probe_of(self.address)}/{length}", "dev", INTERFACE, "noprefixroute"
+        )
+        peers.run("ip", "link", "set", INTERFACE, "mtu", str(MTU), "up")
         if self.hub:
             # What one machine sends to another leaves by where it came.
             with open(f"/proc/sys/net/ipv4/conf/{INTERFACE}/send_redirects", "w") as file:
                 file.write("0")
         present = {
-            line.split("\t")[0]: line.split("\t")[3] for line in run("wg", "show", INTERFACE, "dump").splitlines()[1:]
+            line.split("\t")[0]: line.split("\t")[3]
+            for line in peers.run("wg", "show", INTERFACE, "dump").splitlines()[1:]
         }
         self.written = {key: tuple(sorted(text.split(","))) for key, text in present.items()}
         self.apply()
@@ -162,7 +134,7 @@ class Overlay:
             ranges_of[self.peers[self.home].key] |= {str(self.lower), f"{self.home}/32"}
         return {key: tuple(sorted(ranges)) for key, ranges in ranges_of.items()}
 
-    def through(self, peer: Peer) -> Peer | None:
+    def through(self, peer: peers.Peer) -> peers.Peer | None:
         """The peer that a machine's packets go to; None: to this machine's home."""
         if not self.hub:
             return peer if peer.direct and not peer.hub else None
@@ -172,13 +144,13 @@ class Overlay:
             (hub for hub in self.peers.values() if hub.hub and self.alive(hub) and peer.address in hub.homed), peer
         )
 
-    def homes(self, peer: Peer, hub: str) -> bool:
+    def homes(self, peer: peers.Peer, hub: str) -> bool:
         """Whether the machine has said of late that the hub is its home."""
         return peer.home == hub and self.alive(peer)
 
-    def alive(self, peer: Peer) -> bool:
+    def alive(self, peer: peers.Peer) -> bool:
         """Whether the direct path brings messages both ways."""
-        return peer.hears and time.monotonic() - peer.heard < DEAD
+        return bool(peer.hears and time.monotonic() - peer.heard < DEAD)
 
     def apply(self) -> None:
         """Write what differs to the interface, in one command: what is as it was loses no packet."""
@@ -190,12 +162,12 @@ class Overlay:
         for _, key in changed:
             arguments += ["peer", key, "allowed-ips", ",".join(ranges_of[key])]
         if arguments:
-            run("wg", "set", INTERFACE, *arguments)
+            peers.run("wg", "set", INTERFACE, *arguments)
             self.written = ranges_of
 
     # --- probes -------------------------------------------------------------------------------------------------------
 
-    def message(self, peer: Peer) -> dict[str, Any]:
+    def message(self, peer: peers.Peer) -> dict[str, Any]:
         """The state of this machine, for a peer."""
         message: dict[str, Any] = {"hears": time.monotonic() - peer.heard < DEAD}
         if peer.hub:
@@ -208,7 +180,7 @@ class Overlay:
                 message["you"] = peer.endpoint
         return message
 
-    def send(self, peer: Peer, **more: Any) -> None:
+    def send(self, peer: peers.Peer, **more: Any) -> None:
         """One probe. The network may not be there: then it is as lost as any other."""
         with suppress(OSError):
             self.socket.sendto(json.dumps({**self.message(peer), **more}).encode(), (peer.probe, PROBE_PORT))
@@ -222,14 +194,16 @@ class Overlay:
             return
         peer = self.by_probe.get(source)
         if peer is not None and isinstance(message, dict):
-            self.hear(peer, message)
+            # Whatever a machine says, the others go on.
+            with suppress(ValueError, TypeError, AttributeError, KeyError):
+                self.hear(peer, message)
 
-    def hear(self, peer: Peer, message: dict[str, Any]) -> None:
+    def hear(self, peer: peers.Peer, message: dict[str, Any]) -> None:
         """Take a probe; a change of either end is answered at once."""
         before = (self.alive(peer), peer.direct, peer.home, self.home)
         was_heard = time.monotonic() - peer.heard < DEAD
         peer.heard, peer.hears = time.monotonic(), message.get("hears") is True
-        peer.home, peer.local = str(message.get("home") or ""), str(message.get("local") or "")
+        peer.home, peer.local = str(message.get("home") or ""), peers.address_of(message.get("local"))
         peer.direct = peer.hears
         if peer.hub:
             self.learn(peer, message)
@@ -248,7 +222,7 @@ class Overlay:
             if peer.hub:
                 self.send(peer)
 
-    def learn(self, hub: Peer, message: dict[str, Any]) -> None:
+    def learn(self, hub: peers.Peer, message: dict[str, Any]) -> None:
         """Take what a hub says: which machines it is the home of, how new its list is, and the endpoints that it
         sees."""
         if isinstance(message.get("homed"), list):
@@ -284,7 +258,7 @@ class Overlay:
             "seen": self.seen_version,
         }
 
-    def seen_peers(self) -> Iterator[Peer]:
+    def seen_peers(self) -> Iterator[peers.Peer]:
         """Machines whose endpoint this hub knows from their own packets."""
         return (peer for peer in self.peers.values() if not peer.hub and peer.endpoint and self.alive(peer))
 
@@ -313,26 +287,26 @@ class Overlay:
         for peer in due:
             self.send(peer)
 
-    def is_due(self, peer: Peer) -> bool:
+    def is_due(self, peer: peers.Peer) -> bool:
         """Whether a path that is not there is tried now."""
         if peer.hub or (self.hub and time.monotonic() - peer.heard < EAGER):
             return True
         if self.hub or not peer.places:
             return False  # Machines come to hubs.
-        return time.monotonic() - peer.begun < EAGER or time.time() % SLOT < WINDOW
+        return bool(time.monotonic() - peer.begun < EAGER or time.time() % SLOT < WINDOW)
 
-    def point(self, peers: Iterable[Peer]) -> None:
+    def point(self, silent: Iterable[peers.Peer]) -> None:
         """Point silent peers at the next place where each may be, in one command."""
         arguments, moment = [], time.monotonic()
-        for peer in peers:
+        for peer in silent:
             if moment - peer.heard < DEAD or not peer.places or moment - peer.tried < 2 * TICK:
                 continue
             peer.tried, peer.turn = moment, (peer.turn + 1) % len(peer.places)
-            place = resolved(peer.places[peer.turn])
+            place = peers.resolved(peer.places[peer.turn])
             if place:
                 arguments += ["peer", peer.key, "endpoint", place]
         if arguments:
-            run("wg", "set", INTERFACE, *arguments)
+            peers.run("wg", "set", INTERFACE, *arguments)
 
     def choose_home(self) -> None:
         """Keep the hub that is alive, else take the first that is. While none is the last one stays: it may be back
@@ -345,7 +319,7 @@ class Overlay:
 
     def look_at_endpoints(self) -> None:
         """Read where packets of each machine come from."""
-        lines = (line.split("\t") for line in run("wg", "show", INTERFACE, "endpoints").splitlines())
+        lines = (line.split("\t") for line in peers.run("wg", "show", INTERFACE, "endpoints").splitlines())
         places = {line[0]: line[1] for line in lines if len(line) == 2 and line[1] != "(none)"}
         for peer in self.peers.values():
             peer.endpoint = places.get(peer.key, "")
@@ -362,7 +336,7 @@ class Overlay:
             return
         self.looked = time.monotonic()
         try:
-            content = fetch_list()
+            content = peers.fetch_list()
         except (OSError, ValueError, KeyError) as error:
             sys.stderr.write(f"the list: {type(error).__name__} {getattr(error, 'code', '')}\n")
             return
@@ -374,11 +348,11 @@ class Overlay:
 
     def keep(self, entries: list[dict[str, Any]]) -> None:
         """Keep the list for the next start, when the cluster may not answer before this machine is in the overlay."""
-        document = {**load("overlay.json"), "peers": entries}
-        path = os.path.join(STATE, "overlay.json.new")
+        document = {**peers.load("overlay.json"), "peers": entries}
+        path = os.path.join(peers.STATE, "overlay.json.new")
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             json.dump(document, file)
-        os.replace(path, os.path.join(STATE, "overlay.json"))
+        os.replace(path, os.path.join(peers.STATE, "overlay.json"))
 
     def status(self) -> dict[str, Any]:
         """Paths as they are now, for people and for the script that waits for the first."""
@@ -389,48 +363,9 @@ class Overlay:
         return {"address": self.address, "home": self.home, "peers": rows, "version": self.version}
 
 
-def resolved(place: str) -> str:
-    """An endpoint whose host may be a name, by address; empty for one that is not known. `wg` would wait for it."""
-    host, _, port = place.rpartition(":")
-    try:
-        addresses = socket.getaddrinfo(host, int(port), socket.AF_INET, socket.SOCK_DGRAM)
-    except (OSError, ValueError):
-        return ""
-    return f"{addresses[0][4][0]}:{port}"
-
-
-def fetch_list() -> dict[str, Any]:
-    """The list of machines as the cluster has it. Raises ``OSError``, ``ValueError``, ``KeyError``."""
-    endpoint = load("endpoint.json")
-    context = ssl.create_default_context(cafile=AUTHORITY)
-    context.load_cert_chain(KUBELET)
-    url = f"https://{endpoint['host']}:{endpoint['port']}{LIST}"
-    with urllib.request.urlopen(url, timeout=SECONDS, context=context) as answer:
-        data = json.load(answer)["data"]
-    return {"version": str(data["version"]), "peers": json.loads(data["peers"])}
-
-
-def enter(pause: Callable[[float], None] = time.sleep) -> None:
-    """Start the unit, and wait until a hub is reached, where there is any. Raises ``OSError`` when none answers within
-    five minutes."""
-    place = load("overlay.json")
-    for words in (("enable",), ("restart",)):
-        run("systemctl", *words, UNIT)
-    for _ in range(ATTEMPTS):
-        try:
-            with open(STATUS) as file:
-                status = json.load(file)
-            if status["address"] == place["address"] and (not place["peers"] or "hub" in status["peers"].values()):
-                return
-        except (OSError, ValueError):
-            pass
-        pause(TICK)
-    raise OSError("no hub of the overlay answers")
-
-
 def keep(pause: Callable[[float], None] = time.sleep) -> None:
     """Keep the overlay until the process is ended."""
-    overlay = Overlay(load("overlay.json"))
+    overlay = Overlay(peers.load("overlay.json"))
     overlay.begin()
     after = 0.0
     while True:
@@ -439,9 +374,9 @@ def keep(pause: Callable[[float], None] = time.sleep) -> None:
                 after = time.monotonic() + TICK
                 overlay.tick()
                 overlay.refresh()
-                with open(STATUS + ".new", "w") as file:
+                with open(peers.STATUS + ".new", "w") as file:
                     json.dump(overlay.status(), file)
-                os.replace(STATUS + ".new", STATUS)
+                os.replace(peers.STATUS + ".new", peers.STATUS)
             overlay.receive()
         except subprocess.CalledProcessError as error:
             sys.stderr.write(f"{error} {error.stderr}\n")
@@ -450,4 +385,4 @@ def keep(pause: Callable[[float], None] = time.sleep) -> None:
 
 
 if __name__ == "__main__":
-    enter() if sys.argv[1:] == ["enter"] else keep()
+    peers.enter() if sys.argv[1:] == ["enter"] else keep()
