@@ -37,7 +37,7 @@ class FunctionSpec:
 FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("clusters", "HTTP: clusters", HTTP_SECONDS, 1024, private=True),
     FunctionSpec("cloud_accounts", "HTTP: cloud accounts", HTTP_SECONDS, 1024, private=True),
-    FunctionSpec("node_providers", "HTTP: node providers, node types, node environments", HTTP_SECONDS),
+    FunctionSpec("node_providers", "HTTP: node providers, node types, node environments", HTTP_SECONDS, private=True),
     FunctionSpec("node_claims", "HTTP: node claims", HTTP_SECONDS, 1024),
     # Packing takes a whole core.
     FunctionSpec("pools", "HTTP: pools of clusters, and which nodes pods would need", HTTP_SECONDS, 1769),

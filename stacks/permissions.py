@@ -128,7 +128,14 @@ class Permissions:
         )
 
     def _node_providers(self) -> tuple[Statement, ...]:
-        return self._table(), self._own_secrets(self._names.page_key), self._fetch()
+        # Templates are tried in their host, by the credentials of an account or of a cluster, or through a site.
+        return (
+            self._table(),
+            self._own_secrets(self._names.page_key),
+            self._cluster_secrets("kms:Decrypt"),
+            self._site_seals("kms:GenerateDataKey"),
+            self._fetch(),
+        )
 
     def _node_claims(self) -> tuple[Statement, ...]:
         # A plan looks at budgets: the claims of a cluster are read together.
@@ -163,7 +170,9 @@ class Permissions:
         # Clusters come as manifests too. A new pool is written under a check that its cluster is not on its way out.
         table = self._table(actions=(*TABLE_LEDGER, *TABLE_BATCH))
         own_secrets = self._own_secrets(self._names.identity_admin)
-        return table, own_secrets, self._cluster_secrets("kms:Decrypt"), *self._tenant_roles(), self._fetch()
+        # Templates of providers are tried through a site.
+        seals = self._cluster_secrets("kms:Decrypt"), self._site_seals("kms:GenerateDataKey")
+        return table, own_secrets, *seals, *self._tenant_roles(), self._fetch()
 
     def _records(self) -> tuple[Statement, ...]:
         # The costs of one cluster read its claims together.

@@ -22,7 +22,10 @@ from local.kubernetes.definitions import METAL3, definitions
 from local.kubernetes.real.client import Client, Refused
 from local.kubernetes.real.managed import RealManagedCluster
 from local.kubernetes.simulated import SimulatedCluster
+from local.kubevirt import kinds, virtual_machine_faults
 from local.machines.bare_metal_hosts import BareMetalMachines
+from local.machines.booted import MachineWatch
+from local.machines.kubevirt_guests import KubeVirtGuests
 
 NAMESPACE = "stockyard-site"
 VERSION = "v1.35.4"
@@ -45,7 +48,7 @@ class LocalSite:
         environment: Mapping[str, str] | None = None,
         clusters: Clusters | None = None,
     ) -> None:
-        self._clusters, self._machines = clusters, list[BareMetalMachines]()
+        self._clusters, self._machines = clusters, list[MachineWatch]()
         self._call, self._name = call, name
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.log = folder / "connector.log"
@@ -71,6 +74,7 @@ class LocalSite:
         self._worker.start()
         if self._clusters is not None:
             self._lend_hosts(self._clusters)
+            self._make_guests(self._clusters)
 
     def _lend_hosts(self, clusters: Clusters) -> None:
         """Register the site's hosts of bare metal, and play their operator."""
@@ -88,6 +92,16 @@ class LocalSite:
         machines = BareMetalMachines(caller, self.log.with_name("machines.log"), self.log.parent / "hosts", clusters)
         self._machines.append(machines)
         machines.start()
+
+    def _make_guests(self, clusters: Clusters) -> None:
+        """Serve the kinds of KubeVirt, and play its controllers and its guests."""
+        self.cluster.apply([dict(each) for each in kinds()])
+        if isinstance(self.cluster, SimulatedCluster):
+            self.cluster.api.store.webhooks["VirtualMachine"] = virtual_machine_faults
+        folder = self.log.parent
+        guests = KubeVirtGuests(self._administrator(), folder / "guests.log", folder / "guests", clusters)
+        self._machines.append(guests)
+        guests.start()
 
     def _administrator(self) -> Client | InProcess:
         if isinstance(self.cluster, RealManagedCluster):
@@ -146,6 +160,10 @@ def _roles() -> Sequence[dict[str, Any]]:
     rules = [
         {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": verbs},
         {"apiGroups": ["metal3.io"], "resources": ["baremetalhosts"], "verbs": ["get", "list", "patch"]},
+        {"apiGroups": ["kubevirt.io"], "resources": ["virtualmachines"], "verbs": verbs},
+        {"apiGroups": ["kubevirt.io"], "resources": ["virtualmachineinstances"], "verbs": ["get", "list", "delete"]},
+        {"apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes"], "verbs": ["get", "list", "delete"]},
+        {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["get", "list", "delete"]},
     ]
     group = "rbac.authorization.k8s.io"
     subject = {"kind": "ServiceAccount", "name": NAMESPACE, "namespace": NAMESPACE}

@@ -13,6 +13,8 @@ from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.adapters.envelope import EnvelopeSecrets
 from stockyard.adapters.site_requests import StoredSiteRequests
 from stockyard.ports.sites import SiteCall
+from tests.harness.beside import side_by_side
+from tests.harness.worlds.kubernetes_host import authority_b64
 
 if TYPE_CHECKING:
     from local.testing.serving import Served
@@ -44,3 +46,38 @@ def sites_once(served: Served, good: Callable[..., Any]) -> None:
     assert served.call("POST", path, reply, token=token).status == 200
     assert asking.ask("room", SiteCall("GET", "/version", {}, b""), seconds=0) is None
     good("DELETE", "sites/room")
+    _templates_tried(served, good)
+
+
+def _templates_tried(served: Served, good: Callable[..., Any]) -> None:
+    """Templates of machines are tried in a host behind a site, whose connector is away: a provider is made, by the
+    route and as a manifest. They are tried in a host by its token, at an address that is not called."""
+    attributes = {"via": "second-room", "namespaces": ["machines"], "features": ["kubevirt"]}
+    account = good("POST", "cloud-accounts", {"provider": "kubernetes", "name": "host", "attributes": attributes})
+    domain = {"resources": {"requests": {"cpu": "1", "memory": "2Gi"}}}
+    machine = {"domain": domain, "volumes": [{"name": "root", "containerDisk": {"image": "example.test/root"}}]}
+    block = {
+        "clusterRef": {"cluster": str(account["id"]), "namespace": "machines"},
+        "virtualMachineTemplate": {"spec": {"template": {"spec": machine}}},
+        "nodeTypes": [{"name": "small"}],
+    }
+    document = {"apiVersion": "management.loft.sh/v1", "kind": "NodeProvider", "metadata": {"name": "vms-too"}}
+    side_by_side(
+        partial(good, "POST", "node-providers", {"name": "vms", "kind": "kubeVirt", "spec": block}),
+        partial(good, "POST", "apply", [{**document, "spec": {"kubeVirt": block}}]),
+    )
+    for name in ("vms", "vms-too"):
+        good("DELETE", f"node-providers/{name}")
+    good("DELETE", f"cloud-accounts/{account['id']}")
+    attributes = {
+        "server": "https://169.254.169.254:6443",
+        "certificate_authority": authority_b64(),
+        "token": "a-token-of-nobody",
+        "namespaces": ["machines"],
+        "features": ["kubevirt"],
+    }
+    account = good("POST", "cloud-accounts", {"provider": "kubernetes", "name": "host", "attributes": attributes})
+    block["clusterRef"] = {"cluster": str(account["id"]), "namespace": "machines"}
+    answer = served.call("POST", "/v1/node-providers", {"name": "vms", "kind": "kubeVirt", "spec": block})
+    assert answer.status == 422, answer.text
+    good("DELETE", f"cloud-accounts/{account['id']}")

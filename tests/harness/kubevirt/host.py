@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from local.kubevirt import InProcess, VirtControllers, kinds, virtual_machine_faults
+from stockyard.providers.clouds.kubernetes import host_template
 from stockyard.providers.clouds.kubernetes.features import KUBEVIRT
 from stockyard.providers.nodes.kubevirt.launch import KubeVirtConfig
 from stockyard.providers.nodes.kubevirt.virtual_machines import NODE_TYPE
@@ -25,24 +26,26 @@ IMAGE = {
 }
 
 
-class VirtualMachineHost(KubernetesHost):
-    """The host. Its controllers take a step whenever time has passed, or something was changed, before they are seen
+class WithKubeVirt(KubernetesHost):
+    """A host whose controllers take a step whenever time has passed, or something was changed, before they are seen
     again."""
 
     features: Sequence[str] = (KUBEVIRT,)
+    controllers: VirtControllers
+    full: set[str]
+    """Node types of which no machine is taken: a quota of their own is used up."""
+    is_bare = False
+    """Whether nobody has installed KubeVirt."""
 
-    def __init__(self, namespaces: Sequence[str] = (NAMESPACE,), clock: FixedClock | None = None) -> None:
-        super().__init__(namespaces, clock)
-        self.api.install(kinds())
-        self.api.store.webhooks["VirtualMachine"] = virtual_machine_faults
-        self.controllers = VirtControllers(InProcess(self.api), self.clock.now)
-        self._seen: object = None
-        self.full: set[str] = set()
-        """Node types of which no machine is taken: a quota of their own is used up."""
+    def settle(self) -> None:
+        """Let the controllers do what is to be done now."""
+        raise NotImplementedError
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         """See ``KubernetesHost.answer``."""
         self.settle()
+        if self.is_bare and "kubevirt.io" in request.url.path:
+            return httpx.Response(404, text="404 page not found")
         if request.method == "PATCH" and "/virtualmachines/" in request.url.path and self._is_full(request):
             text = f"exceeded quota: of-the-type, requested: {_COUNT}=1, used: {_COUNT}=1, limited: {_COUNT}=1"
             name = request.url.path.rpartition("/")[2]
@@ -54,6 +57,36 @@ class VirtualMachineHost(KubernetesHost):
     def _is_full(self, request: httpx.Request) -> bool:
         labels = json.loads(request.content)["metadata"].get("labels") or {}
         return labels.get(NODE_TYPE) in self.full
+
+    def machines(self) -> list[str]:
+        """The names of the machines that are there."""
+        return [place.partition("/")[2] for place in self.objects("virtualmachines")]
+
+
+class VirtualMachineHost(WithKubeVirt):
+    """The host in this process."""
+
+    def __init__(self, namespaces: Sequence[str] = (NAMESPACE,), clock: FixedClock | None = None) -> None:
+        super().__init__(namespaces, clock)
+        self.api.install(kinds())
+        self.api.store.webhooks["VirtualMachine"] = virtual_machine_faults
+        self.controllers = VirtControllers(InProcess(self.api), self.clock.now)
+        self.full = set()
+        self._seen: object = None
+
+    def grant_everywhere(self) -> None:
+        """Let the account do everything in every namespace."""
+        group = "rbac.authorization.k8s.io"
+        rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+        subject = {"kind": "ServiceAccount", "name": host_template.NAME, "namespace": NAMESPACE}
+        about = {"apiVersion": f"{group}/v1", "metadata": {"name": "everything"}}
+        reference = {"apiGroup": group, "kind": "ClusterRole", "name": "everything"}
+        self.api.install(
+            [
+                {**about, "kind": "ClusterRole", "rules": [rule]},
+                {**about, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": [subject]},
+            ]
+        )
 
     def settle(self) -> None:
         """Let the controllers do what is to be done now."""
@@ -74,10 +107,6 @@ class VirtualMachineHost(KubernetesHost):
             for key, document in self.api.store.objects.items()
             if key.resource == resource and key.namespace in spaces
         }
-
-    def machines(self) -> list[str]:
-        """The names of the machines that are there."""
-        return [place.partition("/")[2] for place in self.objects("virtualmachines")]
 
 
 def block(*types: Mapping[str, Any], **fields: Any) -> dict[str, Any]:

@@ -151,6 +151,19 @@ class Compares(Protocol):
 
 
 @runtime_checkable
+class JudgesTemplates(Protocol):
+    """A source whose vendor tells, before the first machine, whether machines can be made from a provider's document:
+    by a trial that makes nothing. Asked when a provider is registered, changed or planned."""
+
+    def judge(
+        self, provider: NodeProvider, account: CloudAccount | None, host: Cluster | None, tenant: str
+    ) -> Sequence[Finding]:
+        """Faults that the vendor finds, each at the place where the document has it. Changes nothing. Raises
+        ``VendorError`` where that cannot be told now."""
+        ...
+
+
+@runtime_checkable
 class Discovers(Protocol):
     """A source whose node types come from offers that the installation refreshes."""
 

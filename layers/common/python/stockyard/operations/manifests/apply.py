@@ -222,9 +222,10 @@ def _changed_claim(
 def _applied_provider(services: Services, manifest: DesiredProvider, actor: str, request_id: str) -> dict[str, Any]:
     provider = manifest.current
     if provider is None:
-        provider = create_provider(services, manifest.document, actor)
+        provider = create_provider(services, manifest.document, actor, tried=True)
     elif manifest.fields:
-        provider = change_provider(services, provider.id, provider.version, dict(manifest.fields), actor, request_id)
+        fields = dict(manifest.fields)
+        provider = change_provider(services, provider.id, provider.version, fields, actor, request_id, tried=True)
     return _result("NodeProvider", provider, manifest, None)
 
 

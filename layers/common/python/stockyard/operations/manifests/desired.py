@@ -38,6 +38,7 @@ from stockyard.operations.manifests.prune import settled
 from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.os_images import QUOTA as OS_IMAGES
 from stockyard.operations.node_providers.providers import QUOTA, changed_provider, check_provider, draft
+from stockyard.operations.node_providers.trials import trial_faults
 from stockyard.operations.quotas.limits import CLUSTERS, check_room
 from stockyard.operations.quotas.node_claims import check_claims_room
 from stockyard.operations.services import Services
@@ -210,6 +211,7 @@ def _compared(services: Services, read: Sequence[tuple[Place, Document]], actor:
         elif isinstance(manifest, DesiredClaim):
             faults += _claim_faults(services, manifest, new)
     faults += pool_faults(services, [manifest for manifest in desired if isinstance(manifest, DesiredPools)], new)
+    faults = faults or _trial_faults(services, desired)
     if faults:
         raise InvalidInput.of(faults)
     _check_quotas(services, desired, actor)
@@ -266,7 +268,18 @@ def _provider_faults(services: Services, manifest: DesiredProvider) -> list[Fiel
         return [FieldProblem(pointer(*manifest.place, "spec", kind), text)]
     faults = check_provider(services, manifest.provider, (*manifest.place, "spec", kind))
     if not faults and current is not None and manifest.fields:
-        changed_provider(services, current, current.version, dict(manifest.fields))
+        changed_provider(services, current, current.version, dict(manifest.fields), tried=True)
+    return faults
+
+
+def _trial_faults(services: Services, desired: Sequence[Desired]) -> list[FieldProblem]:
+    """Faults of new and changed providers that their vendors find."""
+    silent: set[str] = set()
+    faults: list[FieldProblem] = []
+    for manifest in desired:
+        if isinstance(manifest, DesiredProvider) and (manifest.current is None or manifest.fields):
+            place = (*manifest.place, "spec", manifest.provider.kind)
+            faults += trial_faults(services, manifest.provider, place, silent)
     return faults
 
 

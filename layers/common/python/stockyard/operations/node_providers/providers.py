@@ -38,6 +38,7 @@ from stockyard.operations.cloud_accounts.of_provider import account_of, fault, r
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers import limited_types
 from stockyard.operations.node_providers.catalog import source_of
+from stockyard.operations.node_providers.trials import trial_faults
 from stockyard.operations.node_providers.visible import claims_of, find_own, marks, users
 from stockyard.operations.quotas.limits import check_room, limit_of, refusal
 from stockyard.operations.services import Services
@@ -117,7 +118,7 @@ def refuse_faults(faults: Sequence[FieldProblem]) -> None:
 def plan_creation(services: Services, document: ProviderDocument) -> NodeProvider:
     """Provider that ``create_provider`` would write, by the same checks."""
     provider = draft(services, document)
-    refuse_faults(check_provider(services, provider))
+    refuse_faults(check_provider(services, provider) or trial_faults(services, provider))
     if services.store.get(Name, provider_name(services.tenant, provider.name)) is not None:
         raise InUse(f"There is a node provider called {provider.name}.")
     check_room(services, QUOTA)
@@ -125,17 +126,23 @@ def plan_creation(services: Services, document: ProviderDocument) -> NodeProvide
 
 
 def create_provider(
-    services: Services, document: ProviderDocument, actor: str, id: str | None = None, *, implicit: bool = False
+    services: Services,
+    document: ProviderDocument,
+    actor: str,
+    id: str | None = None,
+    *,
+    implicit: bool = False,
+    tried: bool = False,
 ) -> NodeProvider:
-    """A new provider; ``implicit`` when it is made for node groups of clusters. ``id`` is the same in every try of one
-    request: a second try finds what the first one made.
+    """A new provider; ``implicit`` when it is made for node groups of clusters, ``tried`` when its vendor has been
+    asked for faults before. ``id`` is the same in every try of one request: a second try finds what the first one made.
 
     Raises ``InvalidInput``, ``QuotaExceeded``, and ``InUse`` when another provider has the name.
     """
     if id is not None and (existing := services.store.get(NodeProvider, id)):
         return existing
     provider = replace(draft(services, document, actor, id), implicit=implicit)
-    refuse_faults(check_provider(services, provider))
+    refuse_faults(check_provider(services, provider) or ([] if tried else trial_faults(services, provider)))
     # How many node groups there may be, quotas of their own say.
     limit = None if implicit else limit_of(services, QUOTA)
     name = Name(provider_name(services.tenant, provider.name), provider.id)
@@ -151,7 +158,14 @@ def create_provider(
 
 
 def change_provider(
-    services: Services, id: str, version: int, fields: dict[str, Any], actor: str, request_id: str
+    services: Services,
+    id: str,
+    version: int,
+    fields: dict[str, Any],
+    actor: str,
+    request_id: str,
+    *,
+    tried: bool = False,
 ) -> NodeProvider:
     """The changed provider, with its audit record; ``generation`` rises with it.
 
@@ -160,7 +174,7 @@ def change_provider(
     ``Forbidden`` for a tenant that means a shared one.
     """
     provider = find_own(services, id)
-    changed = changed_provider(services, provider, version, fields)
+    changed = changed_provider(services, provider, version, fields, tried=tried)
     limits = limited_types.becomes_limited(provider, changed)
     message = f"Changed: {', '.join(sorted(fields)) or 'nothing'}."
     audit = services.audit_record(actor, "ChangeNodeProvider", provider.id, request_id, message)
@@ -178,7 +192,9 @@ def change_provider(
     return changed
 
 
-def changed_provider(services: Services, provider: NodeProvider, version: int, fields: dict[str, Any]) -> NodeProvider:
+def changed_provider(
+    services: Services, provider: NodeProvider, version: int, fields: dict[str, Any], *, tried: bool = False
+) -> NodeProvider:
     """Provider that ``change_provider`` would write, by the same checks."""
     if provider.version != version:
         raise PreconditionFailed(f"The node provider is at version {provider.version}, not {version}.")
@@ -193,7 +209,7 @@ def changed_provider(services: Services, provider: NodeProvider, version: int, f
         generation=provider.generation + 1,
         version=version + 1,
     )
-    refuse_faults(check_provider(services, changed))
+    refuse_faults(check_provider(services, changed) or ([] if tried else trial_faults(services, changed)))
     removed = {part.name for part in declared(provider)} - {part.name for part in declared(changed)}
     if removed and not provider_kinds.kind(provider.kind).discovers:
         occupied = [used for used in claims_of(services, provider) if _bare(used[1], provider) in removed]

@@ -66,6 +66,8 @@ _QUOTA = re.compile(
     r"exceeded quota: (?P<quota>[a-z0-9][a-z0-9.-]{0,62}, requested: [A-Za-z0-9=., :/_-]{1,300})", re.ASCII
 )
 """A quota of a namespace that is used up, with its name, and names and numbers of what it counts."""
+_UNCOUNTED = "status unknown for quota"
+"""Part of the message of a 403 for a kind that a quota names and that the cluster has begun to serve a moment ago."""
 
 
 class ObjectChanged(VendorConflict):
@@ -121,10 +123,8 @@ def unanswered(subject: Subject, error: Exception) -> VendorError:
 
 
 def _meaning(status: int, message: str, causes: Sequence[Mapping[str, Any]]) -> tuple[type[VendorError], str]:
-    if status == 403 and any(cause.get("reason") == _ENDING for cause in causes):
-        return VendorConflict, "Its namespace is being deleted; it is tried again."
-    if status == 403 and _QUOTA.search(message):
-        return VendorQuotaExceeded, "The owner of the namespace may raise its ResourceQuota."
+    if status == 403:
+        return _meaning_of_403(message, causes)
     if status == 500 and message.startswith(_UNFIT):
         return VendorRefused, "The object does not fit its kind."
     if status in _TABLE:
@@ -132,6 +132,16 @@ def _meaning(status: int, message: str, causes: Sequence[Mapping[str, Any]]) -> 
     if status >= 500:
         return VendorUnavailable, "The cluster's API server has a fault; it is tried again."
     return VendorRefused, "The cluster refuses the object as it is."
+
+
+def _meaning_of_403(message: str, causes: Sequence[Mapping[str, Any]]) -> tuple[type[VendorError], str]:
+    if any(cause.get("reason") == _ENDING for cause in causes):
+        return VendorConflict, "Its namespace is being deleted; it is tried again."
+    if _UNCOUNTED in message:
+        return VendorUnavailable, "A ResourceQuota of the namespace is not counted yet; it is tried again."
+    if _QUOTA.search(message):
+        return VendorQuotaExceeded, "The owner of the namespace may raise its ResourceQuota."
+    return _TABLE[403]
 
 
 def _explanation(subject: Subject, status: int, message: str, causes: Sequence[Mapping[str, Any]]) -> str:

@@ -32,6 +32,7 @@ COMMANDS = {
 }
 """What a host's owner runs in place of what a document asks us to deploy."""
 _WITHOUT_IMAGE = f"needs {properties.IMAGE_URL} with {properties.DISK_SIZE}, or a volume in the template"
+_TRIAL = f"kubernetes apply {KIND}"
 _FAULT = re.compile(r"(?P<path>[A-Za-z0-9_$/.\[\]-]{1,400}) \((?P<reason>[^()]{1,60})\)")
 _TOKEN = re.compile(r"([^.\[\]]+)|\[(\d*)\]")
 
@@ -52,7 +53,7 @@ def findings(provider: NodeProvider, account: CloudAccount | None) -> Iterator[F
         text = "Machines stand in the namespace of the provider; an account names the namespaces that it may work in."
         yield Finding("/spec/namespaceStrategy", text)
     if fault := reach.network_fault(provider):
-        yield Finding("/spec/properties", fault)
+        yield Finding(pointer("properties", reach.NETWORK), fault)
     yield from _of_account(provider, account)
     for index, entry in enumerate(block.get("nodeTypes") or ()):
         here = ("spec", "nodeTypes", index)
@@ -116,6 +117,8 @@ def judged(api: KubernetesApi, provider: NodeProvider) -> Iterator[Finding]:
             yield from _absence(error, space)
             return
         except VendorRefused as error:
+            if not error.detail.startswith(_TRIAL):
+                raise  # not of the template: the host has another certificate, or none is to be asked at its address
             yield from _refusals(error.detail, block, entry, ("spec", "nodeTypes", index))
 
 

@@ -11,6 +11,7 @@ from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from typing import Any
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.declared_types import block_of, declared_type
 from stockyard.domain.nodes.properties import written
 from stockyard.domain.records import NodeClaim, NodeProvider, PlacementOption, Resource
@@ -107,6 +108,7 @@ class Launch:
             kubernetes_version=cluster.node_minor,
             claim_id=work.claim.id,
             token=work.machine_token,
+            overlay=bool(cluster.settings.get(overlay.SETTING)),
             sources=self.config.sources,
         ).script()
         return self.objects.make(machine, user_data(script, settings.get(properties.USER_DATA)), guest)
