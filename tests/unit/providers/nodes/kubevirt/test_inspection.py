@@ -73,6 +73,14 @@ def test_faults_are_read_in_the_document() -> None:
     assert pointers(yard, virtualMachineTemplate={**machine(domain={}), "kind": "Pod"}) == [
         "/spec/virtualMachineTemplate/kind"
     ]
+    for wrong, place in (
+        ({"spec": []}, "spec"),
+        (machine(domain="x"), f"{SPEC}/domain"),
+        (machine(domain={}, volumes={"a": 1}), f"{SPEC}/volumes"),
+        (machine(domain={"devices": {"disks": ["a"]}}), f"{SPEC}/domain/devices/disks"),
+        ({**machine(domain={}), "metadata": {"labels": []}}, "metadata/labels"),
+    ):
+        assert pointers(yard, virtualMachineTemplate=wrong) == [f"/spec/virtualMachineTemplate/{place}"]
     without = yard.provider_of({"name": "bare", "mergeVirtualMachineTemplate": {}})
     assert [each.pointer for each in findings(without, None)] == ["/spec/nodeTypes/0/mergeVirtualMachineTemplate"]
     (commands,) = findings(yard.provider_of(SMALL, deploy={"kubevirt": {"enabled": True}}), None)
@@ -132,3 +140,15 @@ def test_machines_of_a_private_network_are_out_of_reach_of_clusters_elsewhere() 
     routed = yard.provider_of(SMALL, properties={NETWORK: "routed"})
     assert out_of_reach(routed, elsewhere) is None
     assert out_of_reach(routed, None) is not None
+
+
+def test_equal_templates_are_tried_once_and_no_more_than_ten() -> None:
+    yard = Yard()
+    calls = yard.host.api.calls
+    for types, count in (
+        ([{**SMALL, "name": f"t{n}"} for n in range(30)], 1),
+        ([{**SMALL, "name": f"t{n}", "resources": {"cpu": str(n + 1), "memory": "2Gi"}} for n in range(30)], 10),
+    ):
+        before = len(calls)
+        assert yard.judged(yard.provider_of(*types)) == {}
+        assert sum(call.action.verb == "patch" for call in calls[before:]) == count

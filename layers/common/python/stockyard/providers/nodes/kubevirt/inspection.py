@@ -15,7 +15,15 @@ from stockyard.providers.clouds.kubernetes import reach
 from stockyard.providers.clouds.kubernetes.features import KUBEVIRT
 from stockyard.providers.kubernetes.client import KubernetesApi
 from stockyard.providers.nodes.kubevirt import properties
-from stockyard.providers.nodes.kubevirt.templates import BASE, CHANGE, MACHINE, REPLACEMENT, mapping_at, template_of
+from stockyard.providers.nodes.kubevirt.templates import (
+    BASE,
+    BY_NAME,
+    CHANGE,
+    MACHINE,
+    REPLACEMENT,
+    mapping_at,
+    template_of,
+)
 from stockyard.providers.nodes.kubevirt.virtual_machines import API_VERSION, KIND, NO_FIELDS, Names, document
 
 VERSIONS = {"kubevirt": "v1.8.2", "cdi": "v1.65.0"}
@@ -32,6 +40,15 @@ COMMANDS = {
 }
 """What a host's owner runs in place of what a document asks us to deploy."""
 _WITHOUT_IMAGE = f"needs {properties.IMAGE_URL} with {properties.DISK_SIZE}, or a volume in the template"
+_OBJECTS = (
+    *(("metadata",), ("metadata", "labels"), ("metadata", "annotations")),
+    *(MACHINE[:length] for length in range(1, len(MACHINE) + 1)),
+    *((*MACHINE[:2], "metadata"), (*MACHINE[:2], "metadata", "labels")),
+    *((*MACHINE, "domain"), (*MACHINE, "domain", "devices"), (*MACHINE, "domain", "resources")),
+)
+_LISTS = (*sorted(BY_NAME), ("spec", "dataVolumeTemplates"))
+MOST_TRIALS = 10
+"""Templates of a provider that are tried at once, each but once; the others with their first machines."""
 _TRIAL = f"kubernetes apply {KIND}"
 _FAULT = re.compile(r"(?P<path>[A-Za-z0-9_$/.\[\]-]{1,400}) \((?P<reason>[^()]{1,60})\)")
 _TOKEN = re.compile(r"([^.\[\]]+)|\[(\d*)\]")
@@ -88,9 +105,25 @@ def _of_template(
     for path, text in NO_FIELDS.items():
         if path[-1] in mapping_at(template, path[:-1]):
             yield Finding(pointer(*place, *path), text, warning=True)
+    misshapen = [Finding(pointer(*place, *path), f"must be {word}") for path, word in _misshapen(template)]
+    if misshapen:
+        yield from misshapen
+        return
     volumes = mapping_at(template, MACHINE).get("volumes")
     if not properties.has_image(settings) and not volumes:
         yield Finding(pointer(*place), f"Node type {entry['name']} {_WITHOUT_IMAGE}.")
+
+
+def _misshapen(template: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Parts of a template that we add to and that are neither absent nor of their kind: path, and what it must be."""
+    for path in _OBJECTS:
+        part = mapping_at(template, path[:-1]).get(path[-1])
+        if part is not None and not isinstance(part, Mapping):
+            yield path, "an object"
+    for path in _LISTS:
+        entries = mapping_at(template, path[:-1]).get(path[-1])
+        if entries is not None and not (isinstance(entries, list) and all(isinstance(e, Mapping) for e in entries)):
+            yield path, "a list of objects"
 
 
 def _place(entry: Mapping[str, Any], here: tuple[str | int, ...]) -> tuple[str | int, ...]:
@@ -105,10 +138,13 @@ def judged(api: KubernetesApi, provider: NodeProvider) -> Iterator[Finding]:
     Raises ``VendorError`` where the host cannot tell.
     """
     block, space = block_of(provider), namespace(provider)
+    trials: list[Mapping[str, Any]] = []
     for index, entry in enumerate(block.get("nodeTypes") or ()):
         settings = {**provider.properties, **(entry.get("properties") or {})}
-        names = Names(f"stockyard-trial-{index}", space, {})
-        trial = document(template_of(block, entry), names, entry, settings)
+        trial = document(template_of(block, entry), Names("stockyard-trial", space, {}), entry, settings)
+        if trial["spec"] in trials or len(trials) >= MOST_TRIALS:
+            continue
+        trials.append(trial["spec"])
         try:
             api.apply(trial, dry_run=True)
         except VendorQuotaExceeded:

@@ -14,9 +14,9 @@ GRACE_SECONDS = 120
 _RUNNING = frozenset({"Running", "Migrating"})
 _STOPPED = frozenset({"Stopped", "Paused"})
 SCARCE = frozenset({"ErrorUnschedulable"})
+# An image that could not be had once (ErrImagePull) is asked for again before it becomes ImagePullBackOff.
 FAILED = frozenset(
     {
-        "ErrImagePull",
         "ImagePullBackOff",
         "ErrorPvcNotFound",
         "DataVolumeError",
