@@ -22,6 +22,7 @@ UNITS = {
     "tests/contracts/test_keycloak_wire.py": KEYCLOAK,
     "tests/e2e/test_keycloak.py": KEYCLOAK,
     "tests/e2e/test_claims.py": SERVED,
+    "tests/e2e/test_console_stories.py": SERVED,
     "tests/e2e/test_cudo_life.py": SERVED,
     "tests/e2e/test_day.py": SERVED,
     "tests/e2e/test_ec2_nodes.py": PRIVILEGE,

@@ -37,9 +37,10 @@ class Connection:
         self._rest = b""
         self._tabs: dict[str, Tab] = {}
 
-    def add(self, tab: Tab) -> str:
-        """Make a page for a tab, and name its session."""
-        target = self.call(None, "Target.createTarget", url="about:blank")["targetId"]
+    def add(self, tab: Tab, context: str | None) -> str:
+        """Make a page for a tab, in a context with cookies of its own if one is named, and name its session."""
+        within = {} if context is None else {"browserContextId": context}
+        target = self.call(None, "Target.createTarget", url="about:blank", **within)["targetId"]
         session = str(self.call(None, "Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
         self._tabs[session] = tab
         return session
@@ -73,19 +74,30 @@ class Connection:
 
 
 class Tab:
-    """One page. ``requested`` are the addresses that it has asked for, ``complaints`` what its console shows."""
+    """One page. ``requested`` are the addresses that it has asked for, ``answers`` their statuses, ``complaints`` what
+    its console shows."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, context: str | None = None) -> None:
+        self._connection, self._context = connection, context
+        self.answers: list[tuple[str, int]] = []
         self.requested: list[str] = []
         self.complaints: list[str] = []
-        self._session = connection.add(self)
+        self._session = connection.add(self, context)
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.call(f"{domain}.enable")
 
     def sibling(self) -> Tab:
-        """One more tab of the same browser."""
-        return Tab(self._connection)
+        """One more tab of the same person."""
+        return Tab(self._connection, self._context)
+
+    def stranger(self) -> Tab:
+        """A tab of somebody else, with cookies and storage of its own."""
+        context = self._connection.call(None, "Target.createBrowserContext")["browserContextId"]
+        return Tab(self._connection, str(context))
+
+    def close(self) -> None:
+        """Close the page."""
+        self.call("Page.close")
 
     def open(self, url: str) -> None:
         """Go to the address."""
@@ -141,7 +153,9 @@ class Tab:
         method, parameters = event.get("method"), event.get("params", {})
         if method == "Network.requestWillBeSent":
             self.requested.append(parameters["request"]["url"])
-        elif method == "Log.entryAdded":
+        elif method == "Network.responseReceived":
+            self.answers.append((parameters["response"]["url"], int(parameters["response"]["status"])))
+        elif method == "Log.entryAdded" and parameters["entry"]["level"] == "error":
             self.complaints.append(parameters["entry"]["text"])
         elif method == "Runtime.exceptionThrown":
             self.complaints.append(json.dumps(parameters["exceptionDetails"]))
