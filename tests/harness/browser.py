@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-SECONDS = 60.0
+SECONDS = 240.0
+"""How long a page is waited for: other tests may keep this machine busy meanwhile."""
 PAUSE = 0.03
 KEY_CODES = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38, "Backspace": 8}
 
@@ -184,9 +185,9 @@ def tab(browser: str, home: Path) -> Iterator[Tab]:
     finally:
         process.terminate()
         try:
-            process.wait(10)
+            process.wait(30)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(10)
+            process.wait(120)
         os.close(to_browser[1])
         os.close(from_browser[0])

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from tests.harness.browser import Tab
+from tests.harness.browser import SECONDS, Tab
 
 _FIELD = """(() => {
   const label = [...document.querySelectorAll('label')].find((each) => each.innerText.trim().startsWith(%s));
@@ -50,7 +50,7 @@ class ConsolePerson:
         place = json.dumps(f"/console/{path}")
         self.tab.evaluate(f"(history.pushState(null, '', {place}), dispatchEvent(new PopStateEvent('popstate')), 1)")
 
-    def sees(self, text: str, seconds: float = 60.0) -> None:
+    def sees(self, text: str, seconds: float = SECONDS) -> None:
         """Wait until a text is to be read on the page."""
         self.tab.wait_for(f"document.body.innerText.includes({json.dumps(text)})", seconds)
 

@@ -50,7 +50,8 @@ export function lengthOf(text) {
 /** Windows [from, to] of a budget that touch a span; one without a schedule is always open. */
 export function windows(budget, from, to) {
   if (!budget.schedule) return [[from, to]];
-  const test = schedule(budget.schedule), length = lengthOf(budget.duration), zone = budget.time_zone || "UTC";
+  const [, named, fields] = /^(?:(?:CRON_)?TZ=(\S+)\s+)?(.*)$/.exec(budget.schedule);
+  const test = schedule(fields), length = lengthOf(budget.duration), zone = budget.time_zone || named || "UTC";
   if (!test || !length) return [];
   const found = [];
   for (let at = Math.ceil((from - length) / MINUTE) * MINUTE; at < to; at += MINUTE) {
@@ -87,7 +88,8 @@ export const nodesOf = (budget, size) => (budget.nodes.endsWith("%") ? Math.ceil
 
 /** What may leave at a moment by all budgets that are open then. */
 export function allowance(budgets, size, at) {
-  const open = budgets.filter((budget) => windows(budget, at, at + 1).some(([from, to]) => from <= at && to > at));
+  // Budgets of nodes that are too old alone say nothing of the others.
+  const open = budgets.filter((budget) => (!budget.reasons || budget.reasons.some((reason) => reason !== "Expired")) && windows(budget, at, at + 1).some(([from, to]) => from <= at && to > at));
   return open.length ? Math.min(...open.map((budget) => nodesOf(budget, size))) : size;
 }
 export const zoneHere = () => Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";

@@ -31,13 +31,24 @@ function take(events) {
   moods.forEach((listener) => listener());
 }
 
+/** The newest events, with which a tab begins whether it holds the lock or not. */
+const newest = (signal) => call("ListEvents", { order: "desc", page_size: 50 }, { signal });
+
+async function seed(signal) {
+  try {
+    const answer = await newest(signal);
+    cursor = cursor || answer.data.cursor;
+    take(answer.data.items);
+    mood("live");
+  } catch { /* the loop asks again, and says what is wrong */ }
+}
+
 async function ask(signal) {
   let lastNews = Date.now(), failures = 0;
   while (!signal.aborted) {
     const quiet = Date.now() - lastNews > QUIET_MS;
     try {
-      const args = cursor ? { after: cursor, ...(quiet ? {} : { wait: WAIT }) } : { order: "desc", page_size: 50 };
-      const answer = await call("ListEvents", args, { signal });
+      const answer = cursor ? await call("ListEvents", { after: cursor, ...(quiet ? {} : { wait: WAIT }) }, { signal }) : await newest(signal);
       failures = 0;
       cursor = answer.data.cursor || cursor;
       if (answer.data.items.length) lastNews = Date.now();
@@ -62,13 +73,14 @@ function begin() {
   stop = () => { control.abort(); stop = null; feed.held = false; };
   const name = `stockyard.feed.${scope}`;
   const work = async () => { feed.held = true; await ask(control.signal); feed.held = false; };
-  if (navigator.locks) navigator.locks.request(name, { signal: control.signal }, work).catch(() => {});
-  else work();
+  if (!navigator.locks) { work(); return; }
+  // Who waits for the lock listens meanwhile, so that the newest events are read here once.
+  const begun = feed.recent.length ? Promise.resolve() : seed(control.signal);
+  begun.then(() => navigator.locks.request(name, { signal: control.signal }, work)).catch(() => {});
 }
 
 function hear({ data }) {
   if (data.scope !== scope || feed.held) return;
-  if (data.since) return;
   cursor = data.cursor || cursor;
   take(data.events);
   mood(data.state);
