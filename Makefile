@@ -16,7 +16,7 @@ LOCAL = --port $(PORT) $(if $(LOCAL_HOME),--home $(LOCAL_HOME)) $(if $(KEYCLOAK)
 DOCUMENTS = $(filter-out docs/settings.md docs/security-routes.md,$(wildcard docs/*.md docs/decisions/*.md))
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run serve test test-keycloak test-kubernetes check synth bench soak kubernetes vault tofu cost new-provider format openapi template settings docs clean
+.PHONY: help setup run serve test test-console test-keycloak test-kubernetes check synth bench soak kubernetes vault tofu cost new-provider format openapi template settings docs clean
 
 help:  ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ test: $(STAMP)  ## Run all tests, but those on a real Keycloak (LIMIT=seconds)
 
 test-keycloak: $(STAMP)  ## Run the tests on a real Keycloak, which needs Java and Maven; the others have the stand-in
 	@$(BIN)/python -m pytest -m keycloak tests/contracts tests/e2e
+
+test-console: $(STAMP)  ## Look at every page of the console at three widths, light and dark, in a browser (make test looks once)
+	@STOCKYARD_CONSOLE=full $(BIN)/python -m pytest tests/e2e/test_console_pages.py
 
 test-kubernetes: kubernetes  ## Run the tests that need a real control plane (make test skips them where none is built)
 	@STOCKYARD_GATE=$(LIMIT) $(BIN)/python -m pytest -n 2 --dist loadfile tests/kubernetes

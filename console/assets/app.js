@@ -12,7 +12,7 @@ import { pageOf } from "./pages/index.js";
 const counts = {};
 
 function NotFound({ path }) {
-  return html`<${Empty} title="No such page"><p>Nothing is at <code class="break">${path}</code>.</p><${LinkButton} to=${to("")}>To the fleet<//><//>`;
+  return html`<${Empty} page title="No such page"><p>Nothing is at <code class="break">${path}</code>.</p><${LinkButton} to=${to("")}>To the fleet<//><//>`;
 }
 
 /** A page that cannot be drawn says so; the frame stays. */

@@ -100,6 +100,6 @@ export function Claim({ name, tab = "why" }) {
     <${Tabs} current=${tab} address=${(key) => to(["claims", claim.name, ...(key === "why" ? [] : [key])])} items=${[["why", claim.deleting ? "Why it leaves" : stuck ? "Why it waits" : "Why this machine"], ["conditions", "Conditions", `${held} of ${claim.conditions.length}`], ["events", "Events"], ["document", "Document"]]} />
     ${read.error && html`<${Failure} error=${read.error} again=${read.again} />`}
     ${tab === "why" && html`<${Why} claim=${claim} read=${explanation} />`}${tab === "conditions" && html`<${Conditions} conditions=${claim.conditions} />`}${tab === "events" && html`<${Events} claim=${claim} />`}
-    ${tab === "document" && html`<${Card} title="Document" end=${html`<${Copies} command=${asCommand("claim", "get", claim.name, "-o", "yaml")} ask=${["GetNodeClaim", { id: claim.name }]} />`}><div class="body"><pre class="said">${JSON.stringify(claim, null, 2)}</pre></div><//>`}
+    ${tab === "document" && html`<${Card} title="Document" end=${html`<${Copies} command=${asCommand("claim", "get", claim.name, "-o", "yaml")} ask=${["GetNodeClaim", { id: claim.name }]} />`}><div class="body"><pre class="said" tabindex="0">${JSON.stringify(claim, null, 2)}</pre></div><//>`}
     ${shown === "give" && html`<${GiveBack} claim=${claim} onClose=${() => show(null)} />`}`;
 }

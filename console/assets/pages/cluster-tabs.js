@@ -36,7 +36,7 @@ const POOLS = (cluster) => [
 export const PoolsTab = ({ cluster, pools }) => html`<${Card} foot=${html`<span class="end"><${Copies} command=${asCommand("pool", "list", "--cluster", cluster.name)} ask=${["ListPools", { id: cluster.name }]} /></span>`}><${Ready} read=${pools} what="pools">${({ items }) => (items.length
   ? html`<${Table} label="Pools" columns=${POOLS(cluster)} rows=${items} keyOf=${(pool) => pool.name} address=${(pool) => to(["clusters", cluster.name, "disruption"], { pool: pool.name })}
       line=${(pool) => ({ icon: html`<${State} ...${poolState(pool)} bare />`, title: pool.name, word: pool.kind, facts: [pool.provider, resources(pool.limits)], why: pool.conditions[0]?.message, number: `${sizes(pool).there} of ${sizes(pool).most ?? "any"}`, unit: "nodes" })} />`
-  : html`<${Empty} title="No pools"><p>A pool makes nodes by itself, as many as pods need or as it is told.</p><pre class="said">${asCommand("apply", "-f", "pool.yaml")}</pre><//>`)}<//><//>`;
+  : html`<${Empty} title="No pools"><p>A pool makes nodes by itself, as many as pods need or as it is told.</p><pre class="said" tabindex="0">${asCommand("apply", "-f", "pool.yaml")}</pre><//>`)}<//><//>`;
 
 const KIND = { ready: "ok", succeeded: "ok", Available: "ok", made: "ok", Ready: "ok", running: "run", Pending: "run", failed: "failed", Failed: "failed", deleting: "leaves", skipped: "skipped" };
 
@@ -88,5 +88,5 @@ export function ChangesTab({ cluster }) {
 export function SettingsTab({ cluster }) {
   const { settings, ...rest } = cluster;
   return html`<div class="columns half"><${Card} title="Settings" end=${may("ChangeCluster") && html`<${LinkButton} kind="row" to=${to(["clusters", cluster.name, "change"])}>Change…<//>`}><${Facts} rows=${Object.entries(settings)} /><//>
-    <${Card} title="Whole record" about=${`version ${count(cluster.version)}`} end=${html`<${Copies} command=${asCommand("cluster", "get", cluster.name, "-o", "json")} ask=${["GetCluster", { id: cluster.name }]} />`}><div class="body"><pre class="said">${JSON.stringify({ ...rest, settings }, null, 2)}</pre></div><//></div>`;
+    <${Card} title="Whole record" about=${`version ${count(cluster.version)}`} end=${html`<${Copies} command=${asCommand("cluster", "get", cluster.name, "-o", "json")} ask=${["GetCluster", { id: cluster.name }]} />`}><div class="body"><pre class="said" tabindex="0">${JSON.stringify({ ...rest, settings }, null, 2)}</pre></div><//></div>`;
 }

@@ -16,8 +16,8 @@ function Kubeconfig({ cluster, onClose }) {
   const read = useRead("ReadKubeconfig", { id: cluster.id });
   const command = asCommand("cluster", "kubeconfig", cluster.name, "--use");
   return html`<${Dialog} label="Kubeconfig" onClose=${onClose} kind="broad"><div class="inside"><h2>Kubeconfig of ${cluster.name}</h2>
-    <p class="second">It holds no secret: kubectl asks the command line for the token of your login.</p><pre class="said">${command}</pre>
-    <${Ready} read=${read} what="the kubeconfig">${(data) => html`<pre class="said">${data.kubeconfig}</pre>
+    <p class="second">It holds no secret: kubectl asks the command line for the token of your login.</p><pre class="said" tabindex="0">${command}</pre>
+    <${Ready} read=${read} what="the kubeconfig">${(data) => html`<pre class="said" tabindex="0">${data.kubeconfig}</pre>
       <div class="buttons"><${Copy} text=${command} label="Copy command" kind="" icon="command" /><${Copy} text=${data.kubeconfig} label="Copy file" kind="primary" /></div>`}<//></div><//>`;
 }
 
@@ -69,7 +69,7 @@ export function Cluster({ name, tab = "overview", query }) {
   useEffect(() => { if (cluster && name === cluster.id) go(to(["clusters", cluster.name, ...(tab === "overview" ? [] : [tab])], query), { replace: true }); }, [cluster?.id]);
   if (read.error && !cluster) {
     if (read.error.status !== 404) return html`<div class="head"><h1>${name}</h1></div><${Failure} error=${read.error} again=${read.again} />`;
-    return html`<${Empty} title=${`No cluster ${name}`}><p>It was never made, or it is deleted. Its operations may still be there.</p><span class="chips"><${LinkButton} to=${to("")}>To the fleet<//><${LinkButton} to=${to("operations")}>To the operations<//></span><//>`;
+    return html`<${Empty} page title=${`No cluster ${name}`}><p>It was never made, or it is deleted. Its operations may still be there.</p><span class="chips"><${LinkButton} to=${to("")}>To the fleet<//><${LinkButton} to=${to("operations")}>To the operations<//></span><//>`;
   }
   if (!cluster) return html`<div class="head"><h1>${name}</h1></div><${Ready} read=${read} what="the cluster">${() => null}<//>`;
   const stuck = (waiting.data?.items || []).filter(isStuck), running = operation.data?.status === "running" && cluster.status === "ready";

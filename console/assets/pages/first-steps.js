@@ -19,7 +19,7 @@ export function FirstSteps() {
           <p class="small second">${good ? `${good.name}, ${good.provider}, verified ${since(good.verified_at)} ago.` : "An admin registers it, and the API proves that its role can be assumed."}</p>
           ${!good && html`<p><${LinkButton} to=${to("accounts")}>To the accounts<//></p>`}</div></li>
         <li class=${good ? "now" : ""}><span class="run">2</span><div><div class="head"><p class="strong">See what a cluster would cost</p>${good && html`<span class="verbs"><${LinkButton} kind="primary" to=${to("new")}>Create cluster…<//></span>`}</div>
-          <p class="small second">The form shows the plan and its price while you type; nothing is made.</p><pre class="said">${EXAMPLE}</pre><p><${Copy} text=${EXAMPLE} label="Copy" /></p></div></li>
+          <p class="small second">The form shows the plan and its price while you type; nothing is made.</p><pre class="said" tabindex="0">${EXAMPLE}</pre><p><${Copy} text=${EXAMPLE} label="Copy" /></p></div></li>
         <li><span class="quiet">3</span><div><p class="strong second">Apply the plan and watch it come up</p></div></li></ol>`;
     }}<//>`;
 }

@@ -17,8 +17,8 @@ function ListPage({ kind, query }) {
   return html`<div class="head"><h1>${kind.title}</h1>${kind.about && html`<span class="quiet">${kind.about}</span>`}</div>
     <div class=${chosen ? "columns pane" : ""}><${Card} foot=${html`<${Pages} pages=${pages} noun=${kind.title.toLowerCase()} /><span class="end"><${Copies} command=${asCommand(...kind.command)} ask=${[kind.operation, {}]} /></span>`}>
       <${Ready} read=${{ ...pages, data: pages.items }} what=${kind.title.toLowerCase()}>${(items) => (items.length ? html`<${Table} label=${kind.title} columns=${kind.columns} rows=${items} keyOf=${kind.keyOf} line=${kind.line} address=${address} chosen=${(each) => each === chosen} />`
-        : html`<${Empty} title=${kind.empty[0]}><p class="prose">${kind.empty[1]}</p>${kind.empty[2] && (may(kind.empty[3]) ? html`<pre class="said">${kind.empty[2]}</pre>` : html`<p>An admin may do it.</p>`)}<//>`)}<//><//>
-    ${chosen && html`<${Card} title=${String(chosen.name)} end=${html`<${Button} kind="quiet row" onClick=${() => setQuery({ row: null })}>Close<//>`}><div class="body"><pre class="said">${JSON.stringify(chosen, null, 2)}</pre></div><//>`}</div>`;
+        : html`<${Empty} title=${kind.empty[0]}><p class="prose">${kind.empty[1]}</p>${kind.empty[2] && (may(kind.empty[3]) ? html`<pre class="said" tabindex="0">${kind.empty[2]}</pre>` : html`<p>An admin may do it.</p>`)}<//>`)}<//><//>
+    ${chosen && html`<${Card} title=${String(chosen.name)} end=${html`<${Button} kind="quiet row" onClick=${() => setQuery({ row: null })}>Close<//>`}><div class="body"><pre class="said" tabindex="0">${JSON.stringify(chosen, null, 2)}</pre></div><//>`}</div>`;
 }
 
 const name = (head = "Name") => ({ key: "name", head, kind: "name", cell: (each) => each.name });

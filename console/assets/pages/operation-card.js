@@ -15,7 +15,7 @@ export const earlier = (operation) => [...(operation.failures || [])].sort((a, b
 export function Attempts({ operation }) {
   return earlier(operation).filter((failure) => !(operation.status === "failed" && failure.current)).map((failure) => html`<details class="attempt" key=${failure.attempt}>
     <summary><${State} kind="failed" word=${`Attempt ${failure.attempt} failed`} /><span class="second">${failure.failed_at ? html`at <${Time} at=${failure.failed_at} /> ` : ""}in ${failure.phase}</span></summary>
-    <div class="inner"><pre class="said">${failure.cause}</pre>${failure.hint && html`<p class="second prose">${failure.hint}</p>`}
+    <div class="inner"><pre class="said" tabindex="0">${failure.cause}</pre>${failure.hint && html`<p class="second prose">${failure.hint}</p>`}
       ${operation.status === "succeeded" && html`<p>${operation.changes.length ? html`Cured by: ${operation.changes.map((each) => `${each.field || each.pointer} ${text(each.before)} → ${text(each.after)}`).join(", ")}` : "Cured by another try with the same settings."}</p>`}
       <p class="small quiet">Error ${failure.error_type}${failure.cause_type ? `, cause ${failure.cause_type}` : ""}</p></div></details>`);
 }
@@ -39,8 +39,8 @@ export function FailedCard({ cluster, operation }) {
   const error = operation.error;
   return html`<${Card} kind="failed" icon=${html`<${State} kind="failed" word="failed" bare />`} title=${`${operationTitle(operation)} failed in step ${error.phase}`} end=${html`<span><${Time} at=${operation.updated_at} />, attempt ${Math.max(1, ...operation.phases.map((phase) => phase.attempt))}</span>`}
     foot=${html`<span class="break">Error ${error.error_type}${error.cause_type ? `, cause ${error.cause_type}` : ""}, operation <code>${operation.id}</code></span><span class="end"><${Copies} command=${asCommand("cluster", "resume", cluster.name)} ask=${["ResumeCluster", { id: cluster.name }, {}]} /></span>`}>
-    <div class="body"><h3>What the cloud said</h3><pre class="said">${error.cause}</pre>
-      ${error.console && html`<details><summary>The machine's console, its last lines</summary><pre class="said">${error.console.split("\n").slice(-20).join("\n")}</pre></details>`}
+    <div class="body"><h3>What the cloud said</h3><pre class="said" tabindex="0">${error.cause}</pre>
+      ${error.console && html`<details><summary>The machine's console, its last lines</summary><pre class="said" tabindex="0">${error.console.split("\n").slice(-20).join("\n")}</pre></details>`}
       ${error.hint && html`<h3>What you can do</h3><p class="prose">${error.hint}</p>`}<${Ways} cluster=${cluster} operation=${operation} /></div><//>`;
 }
 

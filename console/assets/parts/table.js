@@ -27,7 +27,7 @@ export function Table({ label, columns, rows, keyOf, address = null, line = null
   };
   const cells = (row) => columns.map((column) => html`<td key=${column.key} class="${column.num ? "num" : ""} ${column.kind || ""} ${column.from ? `from-${column.from}` : ""}">${column.cell(row)}</td>`);
   return html`<div ref=${body} onKeyDown=${move}>
-    <div class="scroll ${line ? "from-700" : ""}" tabindex=${line ? undefined : 0} role=${line ? undefined : "region"} aria-label=${line ? undefined : label}><table aria-label=${label}>
+    <div class="scroll ${line ? "from-700" : ""}" tabindex=${line ? undefined : 0} role=${line ? undefined : "region"} aria-label=${line ? undefined : `${label}, scrolls`}><table aria-label=${label}>
       <thead><tr>${columns.map((column) => html`<th key=${column.key} scope="col" class="${column.num ? "num" : ""} ${column.from ? `from-${column.from}` : ""}"
         aria-sort=${sorted && column.sort && sorted.key === column.key ? (sorted.up ? "ascending" : "descending") : undefined}>
         ${column.sort && sorted ? html`<button type="button" onClick=${() => setQuery({ sort: sorted.key === column.key && !sorted.up ? `${column.key}-up` : column.key })}>${column.head}</button>`

@@ -67,7 +67,7 @@ export function Ready({ read, rows = 4, what = "what there is", children }) {
   return html`<div class="rows-sunken" aria-busy="true">${late && [...Array(rows)].map((_, n) => html`<div key=${n}></div>`)}${read.slow && html`<p class="body small quiet" role="status">Reading ${what}.</p>`}</div>`;
 }
 
-export const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2>${children}</div>`;
+export const Empty = ({ title, children, page = false }) => html`<div class="empty">${page ? html`<h1 class="large">${title}</h1>` : html`<h2>${title}</h2>`}${children}</div>`;
 
 /** Tabs of a page as links: [key, label, count]. */
 export const Tabs = ({ items, current, address }) => html`<nav class="tabs" aria-label="Parts of this page">${items.map(([key, label, number]) =>
