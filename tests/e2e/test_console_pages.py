@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.harness import axe, browser
-from tests.harness.console_person import ConsolePerson
-from tests.harness.contract_api import ContractApi
+from tests.harness import browser
+from tests.harness.console import axe
+from tests.harness.console.contract_api import ContractApi
+from tests.harness.console.person import ConsolePerson
 
 pytestmark = pytest.mark.timeout(1200)
 FULL = os.environ.get("STOCKYARD_CONSOLE") == "full"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.harness import browser
 from tests.harness.blocks import SCARCE
-from tests.harness.console_person import ConsolePerson
+from tests.harness.console.person import ConsolePerson
 
 if TYPE_CHECKING:
     from local.testing.serving import Served

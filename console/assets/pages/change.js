@@ -3,9 +3,9 @@ import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { asCommand, call, freshKey, may } from "../core/api.js";
 import { useDraft, useRead } from "../core/data.js";
 import { difference, month, since } from "../core/format.js";
-import { go, Link, setQuery, to } from "../core/router.js";
+import { go, Link, to } from "../core/router.js";
 import { Form, patchOf, startOf } from "../parts/settings-form.js";
-import { changeOf, monthOf, PlanState, PlanView, usePlan } from "../parts/plan.js";
+import { changeOf, PlanState, PlanView, usePlan } from "../parts/plan.js";
 import { Button, Card, Copies, Failure, NameDialog, Note, Ready } from "../parts/ui.js";
 
 const TITLES = { change: "Change", upgrade: "Upgrade", resume: "Resume", delete: "Delete" };

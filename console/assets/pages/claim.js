@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "../vendor/preact-htm.js";
 import { asCommand, call, may } from "../core/api.js";
 import { useClock, usePages, useRead } from "../core/data.js";
-import { bare, difference, duration, HOURS, hour, moment, plural, resources, short, since } from "../core/format.js";
+import { bare, difference, duration, HOURS, hour, plural, resources, short, since } from "../core/format.js";
 import { claimState, isStuck } from "../core/model.js";
 import { go, Link, to } from "../core/router.js";
 import { State } from "../parts/icons.js";

@@ -4,7 +4,7 @@ import { asCommand, may } from "../core/api.js";
 import { usePages, useRead } from "../core/data.js";
 import { count, hour, NOTHING, plural, resources } from "../core/format.js";
 import { Link, setQuery, to } from "../core/router.js";
-import { Icon, State } from "../parts/icons.js";
+import { State } from "../parts/icons.js";
 import { EventList } from "../parts/latest.js";
 import { Boxes, sizes } from "../parts/nodes.js";
 import { Pages, Table } from "../parts/table.js";

@@ -1,13 +1,13 @@
 // One cluster: its head, its tabs.
 import { html, useEffect, useState } from "../vendor/preact-htm.js";
-import { asCommand, call, may } from "../core/api.js";
+import { asCommand, may } from "../core/api.js";
 import { useRead } from "../core/data.js";
 import { since } from "../core/format.js";
 import { clusterState, isStuck, operationTitle, regionOf } from "../core/model.js";
 import { go, to } from "../core/router.js";
 import { Icon, State } from "../parts/icons.js";
 import { offer } from "../parts/palette.js";
-import { Button, Copy, Dialog, Empty, Failure, LinkButton, Menu, Note, Ready, Tabs } from "../parts/ui.js";
+import { Button, Copy, Dialog, Empty, Failure, LinkButton, Menu, Ready, Tabs } from "../parts/ui.js";
 import { ChangesTab, ClaimsTab, EventsTab, NetworkTab, PoolsTab, SettingsTab, TreeTab } from "./cluster-tabs.js";
 import { Disruption } from "./disruption.js";
 import { Overview } from "./overview.js";

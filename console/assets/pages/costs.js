@@ -1,5 +1,5 @@
 // Costs by cluster, pool or type: now, at this rate, this month.
-import { html, useState } from "../vendor/preact-htm.js";
+import { html } from "../vendor/preact-htm.js";
 import { asCommand } from "../core/api.js";
 import { useRead } from "../core/data.js";
 import { bare, count, hour, month, monthName, NOTHING } from "../core/format.js";

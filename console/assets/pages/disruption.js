@@ -2,13 +2,13 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { asCommand, call, may } from "../core/api.js";
 import { useClock, useRead } from "../core/data.js";
-import { allowance, lengthOf, nodesOf, offset, week, windows, zoneHere } from "../core/calendar.js";
-import { bare, difference, hour, month, monthName, NOTHING, plural, since } from "../core/format.js";
+import { allowance, nodesOf, offset, week, windows, zoneHere } from "../core/calendar.js";
+import { bare, hour, month, monthName, NOTHING, plural, since } from "../core/format.js";
 import { Link, setQuery, to } from "../core/router.js";
 import { Icon, State } from "../parts/icons.js";
 import { Boxes, sizes } from "../parts/nodes.js";
 import { Table } from "../parts/table.js";
-import { Button, Card, Copies, Dialog, Failure, Figures, Note, Ready, Time } from "../parts/ui.js";
+import { Button, Card, Copies, Failure, Figures, Note, Ready, Time } from "../parts/ui.js";
 import { poolState } from "./overview.js";
 
 const OLD_MS = 300_000;

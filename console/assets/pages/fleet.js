@@ -1,11 +1,10 @@
 // Fleet: clusters, who needs a look first, the price beside each.
-import { html, useEffect, useMemo, useState } from "../vendor/preact-htm.js";
+import { html, useEffect, useMemo } from "../vendor/preact-htm.js";
 import { asCommand, may } from "../core/api.js";
 import { usePages, useRead } from "../core/data.js";
 import { count, hour, month, monthName, NOTHING, plural } from "../core/format.js";
 import { clusterState, clusterWhy, costsByCluster, isStuck, rankOf, regionOf } from "../core/model.js";
 import { setQuery, to } from "../core/router.js";
-import { session } from "../core/session.js";
 import { Icon, State } from "../parts/icons.js";
 import { Latest } from "../parts/latest.js";
 import { inOrder, Pages, Table } from "../parts/table.js";

@@ -1,5 +1,5 @@
 // What is set up: providers, accounts, sites, profiles, quotas. A row opens its record beside the list.
-import { html, useState } from "../vendor/preact-htm.js";
+import { html } from "../vendor/preact-htm.js";
 import { asCommand, may } from "../core/api.js";
 import { usePages } from "../core/data.js";
 import { count, NOTHING, since } from "../core/format.js";

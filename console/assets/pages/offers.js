@@ -9,7 +9,7 @@ import { setQuery, to } from "../core/router.js";
 import { SessionOver } from "../core/session.js";
 import { Icon, State } from "../parts/icons.js";
 import { inOrder, Table } from "../parts/table.js";
-import { Button, Card, Copies, Empty, Failure, LinkButton, Note, Ready } from "../parts/ui.js";
+import { Button, Card, Copies, Empty, Failure, LinkButton, Ready } from "../parts/ui.js";
 import { Facts } from "./cluster-tabs.js";
 
 const SHOWN = 200, MOST = 5000;

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { asCommand, call, may } from "../core/api.js";
 import { useDraft, useRead } from "../core/data.js";
-import { bare, count, hour, HOURS, month, NOTHING, percent, plural } from "../core/format.js";
+import { bare, count, hour, HOURS, month, percent, plural } from "../core/format.js";
 import { Link, setQuery, to } from "../core/router.js";
 import { readDocuments } from "../core/yaml.js";
 import { GapBar } from "../parts/explain.js";

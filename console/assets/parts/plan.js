@@ -1,7 +1,7 @@
 // The plan of a dry run: price now and then, what is replaced, lines that differ, fields, steps, warnings.
 import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { call, net, Offline } from "../core/api.js";
-import { difference, month, NOTHING, percent, plural } from "../core/format.js";
+import { difference, month, NOTHING, plural } from "../core/format.js";
 import { SessionOver } from "../core/session.js";
 import { Icon } from "./icons.js";
 import { Failure, Note } from "./ui.js";

@@ -38,8 +38,8 @@ def evaluate(tmp_path: Path) -> Evaluate:
             f" const input = JSON.parse(text); console.log(JSON.stringify({expression}));"
         )
         (tmp_path / "run.js").write_text(program, encoding="utf-8")
-        command, given = [node, str(tmp_path / "run.js")], json.dumps(input_)
-        done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+        command, text = [node, str(tmp_path / "run.js")], json.dumps(input_)
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
@@ -126,6 +126,6 @@ def test_windows_of_the_calendar_are_those_of_the_product(evaluate: Evaluate) ->
         budget = Budget.of({"nodes": "0", "schedule": schedule, "duration": duration, "timeZone": zone})
         assert budget.fault == ""
         expected = [budget.is_open(at) for at in moments]
-        differ = [at for at, mine, ours in zip(moments, expected, opened, strict=True) if mine != ours]
+        differ = [at for at, product, page in zip(moments, expected, opened, strict=True) if product != page]
         # At a change of clocks itself the product skips or repeats as cron does; elsewhere both are the same.
         assert len(differ) <= 1, (schedule, zone, duration, differ)

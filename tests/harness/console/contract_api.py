@@ -16,7 +16,7 @@ from local.functions.console import Console
 from local.identity.server import IdentityServer
 from local.loopback import LoopbackServer
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 Give = Callable[[dict[str, str]], Any]
 """Answer of an operation, from its path's and query's parameters; a pair of status and body for another than 200."""
 

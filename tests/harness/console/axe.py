@@ -16,7 +16,7 @@ from tests.harness.browser import Tab
 
 VERSION = "4.10.3"
 SHA512 = "Xm7bpRXnDSX2YE2YFfBk2FnF0ep6tmG7xPh8iHee8MIcrgq762Nkce856dYtJYLkuIoYZvGfTs/PbZhideTcEg=="
-CACHE = Path(__file__).resolve().parents[2] / ".cache" / "axe"
+CACHE = Path(__file__).resolve().parents[3] / ".cache" / "axe"
 TAGS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 
 
