@@ -19,7 +19,7 @@ from stockyard.providers.clouds.bcm.marks import MAY_INSTALL
 from tests.harness.bcm.hands import HostClaim, provider
 from tests.harness.bcm.yard import WORD, HeadYard
 
-INVENTORIES, FEW = 10_000, 120
+INVENTORIES, FEW = 10_000, 80
 CHILD_TYPES = ("PhysicalNode",) * 6 + (
     "HeadNode",
     "HeadNode",
@@ -113,7 +113,7 @@ class Inventory(HeadYard):
     def _somebody(self) -> None:
         uuid = self.chance.choice(list(self.head_node.devices))
         field, values = self.chance.choice(
-            (("notes", NOTES), ("childType", CHILD_TYPES), ("nextInstallMode", MODES), ("roles", ROLES))
+            (("notes", NOTES[:-1]), ("childType", CHILD_TYPES), ("nextInstallMode", MODES), ("roles", ROLES))
         )
         value: Any = self.chance.choice(values)
         if field == "notes" and self.chance.random() < 0.5:

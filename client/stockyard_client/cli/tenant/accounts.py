@@ -79,7 +79,7 @@ def create(
     file: File = None,
     name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
     description: Annotated[str | None, typer.Option(help="What it is for.")] = None,
-    provider: Annotated[str | None, typer.Option(help="aws (the default), cudo or kubernetes.")] = None,
+    provider: Annotated[str | None, typer.Option(help="aws (the default), cudo, kubernetes or bcm.")] = None,
     role_arn: Annotated[str | None, typer.Option(help="AWS: the role that Stockyard assumes.")] = None,
     region: Annotated[str | None, typer.Option(help="AWS: the default region.")] = None,
     volume_key_arn: Annotated[str | None, typer.Option(help="AWS: the key that encrypts all disks.")] = None,
@@ -96,7 +96,7 @@ def create(
     namespace: Annotated[
         list[str] | None, typer.Option(help="Kubernetes: where machines may be made; may be repeated.")
     ] = None,
-    via: Annotated[str | None, typer.Option(help="Kubernetes: the site that reaches it, not a kubeconfig.")] = None,
+    via: Annotated[str | None, typer.Option(help="Kubernetes, BCM: the site that reaches it.")] = None,
     feature: Annotated[
         list[str] | None, typer.Option(help="Kubernetes: kinds of machines that it is for; may be repeated.")
     ] = None,
