@@ -159,7 +159,7 @@ def test_function_permissions_allow_needed_calls(name: str, action: str, resourc
         ("node_providers", "sts:AssumeRole", TENANT_ROLE),
         ("node_claims", "sts:AssumeRole", TENANT_ROLE),
         ("node_claims", "states:StartExecution", PROVISION),
-        ("apply", "kms:GenerateDataKey", KEY),
+        ("node_claims", "kms:GenerateDataKey", KEY),
         ("apply", "states:StartExecution", PROVISION),
         ("apply", "sts:AssumeRole", OWN_ROLE),
         ("apply", "secretsmanager:GetSecretValue", SECRET + "page-key-AbCdEf"),
