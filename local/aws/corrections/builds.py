@@ -185,6 +185,15 @@ class Builds:
             for build in here.values():
                 build.token = None
 
+    def end_at_limit(self) -> None:
+        """End what runs, as at the end of its time."""
+        with self._lock:
+            for here in self._builds.values():
+                for build in here.values():
+                    if build.runs and build.process is not None:
+                        build.process.stop()
+                        build.end("TIMED_OUT")
+
     def forget(self, name: str) -> None:
         """Delete a build, as its account's owner may."""
         for here in self._builds.values():

@@ -16,7 +16,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ReadTimeoutError
 from moto import mock_aws
 
-from local.aws.corrections.builds import Builds, Carried, played_builds
+from local.aws.corrections.builds import Builds, played_builds
 from local.builds.processes import BuildProcesses, Program
 from stockyard.errors import VendorTimeout
 from stockyard.ports.runs import Runner, RunnerPlace, RunnerState, RunStart
@@ -27,6 +27,8 @@ from tests.harness.runs.memory_runner import Machine, MemoryRunner
 from tests.harness.worlds.memory import FixedClock
 
 LIMIT = 300
+MOST_SECONDS = 120
+"""How long a busy machine may take for one of these programs."""
 PREFIX = "stockyard-test"
 MOST = 2
 """How many programs an account of these worlds runs at once."""
@@ -135,17 +137,6 @@ class MemoryWorld:
         """See ``World``."""
 
 
-class _Hasty:
-    """Builds whose limits are of another time: minutes are parts of a second."""
-
-    def __init__(self, processes: BuildProcesses) -> None:
-        self._processes = processes
-
-    def start(self, name: str, buildspec: str, variables: Mapping[str, str], seconds: float) -> Carried:
-        """See ``Player``."""
-        return self._processes.start(name, buildspec, variables, seconds / LIMIT * 1.5)
-
-
 class Tofu:
     """Stands for OpenTofu, which these programs do not start."""
 
@@ -157,16 +148,15 @@ class Tofu:
 
 
 class CodeBuildWorld:
-    """CodeBuild as moto plays it with our corrections; the programs are processes. ``tofu``: with that OpenTofu, and
-    without haste; None: with none."""
+    """CodeBuild as moto plays it with our corrections; the programs are processes. ``tofu``: their OpenTofu; None: a
+    program that stands for it."""
 
     def __init__(self, folder: Path, tofu: Program | None = None) -> None:
         self._stack = ExitStack()
         self._stack.enter_context(mock_aws())
         self.processes = BuildProcesses(folder, tofu=tofu or Tofu())
         self._stack.callback(self.processes.close)
-        player = self.processes if tofu else _Hasty(self.processes)
-        self.builds = self._stack.enter_context(played_builds(Builds(player, at_once=MOST, queued=0)))
+        self.builds = self._stack.enter_context(played_builds(Builds(self.processes, at_once=MOST, queued=0)))
         self.sessions = Sessions(boto3.Session)
         self.runner = CodeBuildRunner(self.sessions, PREFIX)
 
@@ -180,16 +170,15 @@ class CodeBuildWorld:
 
     def until(self, place: RunnerPlace, vendor_id: str, phase: str) -> RunnerState:
         """See ``World``."""
-        for _ in range(1000):
-            state = self.runner.state(place, vendor_id)
-            if state.phase == phase:
-                return state
+        end = time.monotonic() + MOST_SECONDS
+        while (state := self.runner.state(place, vendor_id)).phase != phase:
+            assert time.monotonic() < end, state
             time.sleep(0.02)
-        raise AssertionError(state)
+        return state
 
     def pass_limit(self) -> None:
         """See ``World``."""
-        time.sleep(1.5)
+        self.builds.end_at_limit()
 
     def forget_tokens(self) -> None:
         """See ``World``."""

@@ -22,7 +22,7 @@ from stockyard.providers.clouds.aws.runs import names
 from stockyard.providers.clouds.aws.runs.runner import session_policy
 from stockyard.providers.descriptors import ProviderTools
 from tests.harness.runs.places import account, place
-from tests.harness.runs.worlds import PREFIX, CodeBuildWorld, start, zipped
+from tests.harness.runs.worlds import MOST_SECONDS, PREFIX, CodeBuildWorld, start, zipped
 from tests.harness.worlds.memory import MemorySecrets
 
 HERE = place("acme")
@@ -69,11 +69,10 @@ def test_secrets_of_the_account_reach_the_program_and_no_log(world: CodeBuildWor
 def test_lines_are_there_while_the_program_runs(world: CodeBuildWorld):
     build = world.runner.start(HERE, start(act="wait"))
     world.until(HERE, build, "running")
-    for _ in range(1000):
-        if "begun" in world.runner.log(HERE, build):
-            break
+    end = time.monotonic() + MOST_SECONDS
+    while "begun" not in world.runner.log(HERE, build):
+        assert time.monotonic() < end
         time.sleep(0.02)
-    assert "begun" in world.runner.log(HERE, build)
     assert world.runner.state(HERE, build).phase == "running"
 
 
