@@ -28,7 +28,7 @@ from tests.workflows.faulty_cloud import FaultInjection, Site
 STORIES: Mapping[str, Mapping[str, Any]] = {"had": {}, "full": {"full": True}, "broken": {"broken": True}}
 """``had``: a host is free. ``full``: none is, and the claim gets a node of another provider. ``broken``: the first host
 fails, and the claim gets the second."""
-CELLS = {"had": 40, "full": 8, "broken": 24}
+CELLS = {"had": 24, "full": 6, "broken": 14}
 """Cells of each story in a run outside the soak."""
 
 
