@@ -62,6 +62,7 @@ NEVER = {
     "DELETE /v1/clusters/{id}/pools/{name}": "left out: it would take away what the others ask for",
     "DELETE /v1/cloud-accounts/{id}": "the account is in use",
     "DELETE /v1/node-claims/{id}": "left out: it would take away what the others ask for",
+    "DELETE /v1/os-images/{id}": "left out: it would take away what the others ask for",
     "DELETE /v1/sites/{id}": "left out: it would take away what the others ask for",
     "DELETE /v1/node-providers/{id}": "left out: it would take away what the others ask for",
 }
