@@ -68,7 +68,7 @@ def test_run_applies_a_template_once_and_shows_no_secret(world: CodeBuildWorld) 
         build = world.runner.start(HERE, start)
         assert world.until(HERE, build, "ended").reason is None
         (end,) = api.ends
-        assert (end["end"], end["outputs"]["name"]["value"]) == ("done", "node-1"), api.lines
+        assert (end["end"], end["result"]["outputs"]["name"]["value"]) == ("done", "node-1"), api.lines
         state, calls = api.state, len(api.calls)
         world.forget_tokens()
         again = world.runner.start(HERE, start)
