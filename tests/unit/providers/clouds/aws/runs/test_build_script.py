@@ -17,7 +17,7 @@ import pytest
 
 from stockyard.errors import VendorRefused
 from stockyard.providers.clouds.aws.runs.buildspec import MOST_CHARACTERS, RELEASE, Release, buildspec
-from stockyard.providers.nodes import terraform
+from stockyard.providers.nodes.terraform.program import program
 from tests.harness.runs.worlds import zipped
 
 PROGRAM = zipped(
@@ -135,15 +135,10 @@ def test_program_of_the_machine_is_used_where_it_says_so(tmp_path: Path):
 
 
 def test_buildspec_carries_the_program_of_runs_and_has_room():
-    buffer = io.BytesIO()
-    folder = Path(str(terraform.__file__)).parent / "stockyard_run"
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sorted(folder.glob("*.py")):
-            file.write(path, path.name)
-    document = buildspec(buffer.getvalue(), Release(digest="0" * 64))
+    document = buildspec(program(), Release(digest="0" * 64))
     assert len(document) < MOST_CHARACTERS * 0.9
     (text,) = re.findall(r"'([A-Za-z0-9+/=]+)' \| base64 -d > stockyard-run.zip", document)
-    assert base64.b64decode(text) == buffer.getvalue()
+    assert base64.b64decode(text) == program()
     # CodeBuild repeats a command that failed
     assert all(len(command) < 300 for command in json.loads(document)["phases"]["build"]["commands"])
     with pytest.raises(VendorRefused, match="25600"):

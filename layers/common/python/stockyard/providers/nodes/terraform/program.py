@@ -20,7 +20,8 @@ def program() -> bytes:
     """The zip application. ``python3 FILE`` starts it."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(zipfile.ZipInfo("__main__.py", _MOMENT), _START)
+        archive.writestr(zipfile.ZipInfo("__main__.py", _MOMENT), _START, zipfile.ZIP_DEFLATED)
         for path in sorted(_ROOM.glob("*.py")):
-            archive.writestr(zipfile.ZipInfo(f"{_ROOM.name}/{path.name}", _MOMENT), path.read_bytes())
+            entry = zipfile.ZipInfo(f"{_ROOM.name}/{path.name}", _MOMENT)
+            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
