@@ -313,6 +313,7 @@ def test_the_program_is_one_file_and_the_same_bytes(api: RunApi, played: Played,
     path.write_bytes(archived_program.program())
     archived_program.program.cache_clear()
     assert path.read_bytes() == archived_program.program()
+    assert len(path.read_bytes()) < 12_000, "a buildspec has to carry it, in base 64"
     environment = {"PATH": os.environ["PATH"], "STOCKYARD_RUN_URL": api.url, "STOCKYARD_RUN_TOKEN": TOKEN}
     environment["STOCKYARD_TOFU"] = str(played.path)
     subprocess.run([sys.executable, "-I", str(path)], check=True, env=environment)
