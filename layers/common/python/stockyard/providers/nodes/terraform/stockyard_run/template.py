@@ -14,7 +14,9 @@ from typing import Any
 
 from .api import Log, RunError
 
-INHERITED = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE")
+INHERITED = (
+    "PATH", "LANG", "TMPDIR", "SSL_CERT_FILE", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "no_proxy",
+)  # fmt: skip
 """Variables of this program that git and OpenTofu get too."""
 CLONE_SECONDS = 300
 _ASIDE = re.compile(
