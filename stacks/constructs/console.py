@@ -137,10 +137,14 @@ class Console(Construct):
         reason = "CDK's own function copies the files, while a stack is deployed, and runs at no other time"
         bucket = stack.get_logical_id(cast(CfnElement, self._bucket.node.default_child))
         account = self._config.account or "<AWS::AccountId>"
-        assets = f"arn:<AWS::Partition>:s3:::cdk-hnb659fds-assets-{account}-{EDGE_REGION}/*"
+        # CDK's command line names the partition of a stack whose region is known, and a plain synthesis does not
+        assets = [
+            f"arn:{partition}:s3:::cdk-hnb659fds-assets-{account}-{EDGE_REGION}/*"
+            for partition in ("aws", "<AWS::Partition>")
+        ]
         for action in ("GetObject*", "GetBucket*", "List*", "DeleteObject*", "Abort*"):
             acknowledge(function, f"AwsSolutions-IAM5[Action::s3:{action}]", reason)
-        for resource in (assets, f"<{bucket}.Arn>/*", "*"):
+        for resource in (*assets, f"<{bucket}.Arn>/*", "*"):
             acknowledge(function, f"AwsSolutions-IAM5[Resource::{resource}]", reason)
         managed = "arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
         acknowledge(function, f"AwsSolutions-IAM4[Policy::{managed}]", reason)

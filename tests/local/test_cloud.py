@@ -102,6 +102,7 @@ def test_the_environment_file_is_private_and_its_values_work(cloud: LocalCloud) 
         ),
         *("AWS_DEFAULT_REGION", "CUDO_URL", "CUDO_PROJECT_ID", "CUDO_API_KEY"),
         *("VAULT_ADDRESS", "VAULT_ROLE_ID", "VAULT_SECRET_ID", "NO_PROXY"),
+        *("BCM_ENDPOINT", "BCM_FINGERPRINT", "BCM_CLIENT_CERTIFICATE", "BCM_CLIENT_KEY"),
     }
     assert cloud.aws.client("sts", values).get_caller_identity()["Account"] == ACME_ACCOUNT
     pairs = cloud.aws.client("ec2", values).describe_key_pairs()["KeyPairs"]

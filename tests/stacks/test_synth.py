@@ -100,6 +100,7 @@ def test_cdk_app_synthesizes_prod_as_cli_does(tmp_path: Path) -> None:
         "cluster_profiles",
         "machines",
         "node_phases",
+        "node_providers",
         "cluster_phases",
         "reaper",
         "requests",

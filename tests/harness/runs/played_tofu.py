@@ -45,6 +45,10 @@ class PlayedTofu:
     seconds: float = 90
     fails: set[str] = field(default_factory=set)
     stuck: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    """Names of which a plan would change something."""
+    broken: bool = False
+    """Whether no template can be planned."""
     tasks: list[dict[str, Any]] = field(default_factory=list)
 
     def __call__(self, machine: Machine) -> Iterator[float]:
@@ -91,7 +95,9 @@ class PlayedTofu:
             machine.request("write", lambda: runs.write_state(self.services(), run(), document, f"lock-{run().id}"))
 
         if task["command"] == "plan":
-            differs = names != [name]
+            if self.broken:
+                return RunReport("failed", "no plug-in")
+            differs = names != [name] or name in self.changed
             return RunReport("done", result={"drifted": differs, "summary": "Plan: 1 to add." if differs else ""})
         if task["command"] == "apply" or task.get("unsure"):
             # what a template names after the claim is made once
