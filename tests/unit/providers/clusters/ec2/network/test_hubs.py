@@ -12,6 +12,7 @@ from stockyard.domain.clusters import overlay
 from stockyard.errors import VendorTimeout
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.ec2.network.rules import permission, udp_rule
+from tests.unit.providers.clusters.ec2.network.test_tenant_network import Vpc
 
 OVERLAY = {"range": overlay.DEFAULT_RANGE, "node_to_node": True}
 PHASES = ("network", "security", "identity", "endpoint", "control_plane")
@@ -135,3 +136,11 @@ def test_whatever_call_is_cut_off_there_is_one_of_each_and_nothing_stays(
     yard.later(120)
     yard.delete()
     assert yard.living() == []
+
+
+def test_hubs_need_a_public_subnet(yard: Any) -> None:
+    private = Vpc(yard).subnet("private", "b")
+    yard.with_settings(subnet_id=private, overlay=OVERLAY, cloud_controllers=False)
+    (finding,) = [each for each in yard.provider.inspect(yard.work("account")) if not each.warning]
+    assert finding.pointer == "/settings/overlay"
+    assert "could not reach the hubs" in finding.detail

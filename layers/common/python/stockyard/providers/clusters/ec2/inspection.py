@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import VendorRefused
 from stockyard.ports import Finding
@@ -94,6 +95,9 @@ def _given_network(calls: Calls, cluster: Cluster, account: CloudAccount) -> Ite
         )
         if bastion_of(settings):
             yield Finding("/settings/bastion", f"{choice.vpc_id} has no public subnet for a bastion.")
+        if settings.get(overlay.SETTING):
+            text = f"{choice.vpc_id} has no public subnet, so machines of other networks could not reach the hubs."
+            yield Finding(f"/settings/{overlay.SETTING}", text)
 
 
 def _owner(calls: Calls, network: TenantNetwork, account: CloudAccount, pointer: str) -> Iterator[Finding]:
