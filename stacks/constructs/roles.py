@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from stacks.environment import render
-from stacks.permissions import Statement
+from stacks.statements import Statement
 
 
 def role(

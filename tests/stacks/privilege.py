@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from local.aws.permissions.table import TABLE
-from stacks.permissions import BY_THE_PLATFORM
+from stacks.statements import BY_THE_PLATFORM
 from stockyard.providers.clouds.aws.policies.backup import BUCKET_ACTIONS, FIND_ACTIONS, OBJECT_ACTIONS
 
 UNDO = "resumes, and takes back an acceptance whose Keycloak client could not be made; the crash matrix does both"

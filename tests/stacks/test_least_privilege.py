@@ -16,7 +16,7 @@ from local.seeds import TENANT_ROLE
 from local.template import CreatedResource, Stack
 from stacks.functions import FUNCTIONS
 from stacks.names import CREATIONS, RUNNERS, Names
-from stacks.permissions import WIDE
+from stacks.statements import WIDE
 from stockyard.domain.records import CloudAccount
 from stockyard.providers.clouds.aws.tags import Owner
 from stockyard.providers.clusters.ec2.members.identity import control_plane_policy, node_policy

@@ -12,7 +12,8 @@ import pytest
 
 from stacks.config import Network, StageConfig
 from stacks.functions import FUNCTIONS
-from stacks.permissions import WIDE, Permissions, Statement
+from stacks.permissions import Permissions
+from stacks.statements import WIDE, Statement
 
 CONFIG = StageConfig(
     stage="dev", issuer="https://id.example.com/r", network=Network(("subnet-1",), ("sg-1",)), log_retention_days=14

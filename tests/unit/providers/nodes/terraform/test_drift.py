@@ -42,7 +42,7 @@ def drift(life: NodeLife) -> str | None:
 
 
 def after_its_plan(life: NodeLife) -> str | None:
-    """What is told at the next look, once the plan has run."""
+    """Differences that are told at the next look, once the plan has run."""
     with pytest.raises(VendorUnavailable, match="drift"):
         drift(life)
     life.nodes.clock.advance(600)
