@@ -74,11 +74,7 @@ class TerraformNodes:
         return TOKEN
 
     def inspect(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[Finding]:  # noqa: ARG002
-        """Warning where nodes are counted in cost units, and no price is said."""
-        priced = provider.price_per_cost_unit is not None
-        if not priced and node_types_of(provider, built=True):
-            text = "Its nodes have no price in money, so types with one come first: set price_per_cost_unit."
-            return [Finding("/price_per_cost_unit", text, warning=True)]
+        """Nothing beyond the form: only a run reads a template."""
         return ()
 
     def limits(self, provider: NodeProvider) -> Mapping[str, int]:
