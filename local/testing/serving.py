@@ -142,7 +142,7 @@ class Served:
         """Stops it as Ctrl-C does, and returns the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-        return self.process.wait(120)
+        return self.process.wait(300)
 
 
 def http(method: str, url: str, data: bytes | None, headers: Mapping[str, str]) -> Answer:

@@ -96,7 +96,7 @@ def test_pools_and_plans_of_pods_by_the_command_line(
     ((item,), reasons) = (limited["left_out"], limited["left_out"][0]["reasons"])
     rules = {reason["pool"]: (reason["rule"], reason["subject"]) for reason in reasons}
     # Two fit on the nodes that are there, once the cluster's agent has told what runs on them.
-    assert item["count"] in (1, 3)
+    assert item["count"] in (1, 2, 3)
     assert rules["burst"] == ("Limit", "money")
     everywhere = json.loads(stockyard("plan", "-f", "-", "-o", "json", document=pods))
     assert (len(everywhere["nodes"]), everywhere["left_out"], everywhere["usd_hour"]) == (5, [], 0.25)

@@ -106,6 +106,7 @@ def cloud_account(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
     assert call("DELETE", path).status == 202
     _access_key(call, canary_run)
     _kubernetes_host(call, canary_run)
+    _head_node(call, canary_run)
 
 
 def _access_key(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
@@ -118,6 +119,21 @@ def _access_key(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
     changed = {"attributes": {"secret_access_key": canary_run.new_canary("refused other access key of an account")}}
     etag = {"If-Match": call("GET", "/v1/cloud-accounts/1").headers["etag"]}
     assert call("PATCH", "/v1/cloud-accounts/1", changed, headers=etag).status == 422
+
+
+def _head_node(call: Callable[..., Answer], canary_run: CanaryRun) -> None:
+    """Send keys of a head node's client that are none: beside a site, to which they belong, and in a change."""
+    assert call("POST", "/v1/sites", {"name": "canary-room"}).status == 201
+    document = {"provider": "bcm", "name": "head", "attributes": {"via": "canary-room"}}
+    key = canary_run.new_canary("refused key of a head node's client")
+    refused = {**document, "attributes": {"via": "canary-room", "client_key": key}}
+    assert call("POST", "/v1/cloud-accounts", refused).status == 422
+    account = call("POST", "/v1/cloud-accounts", document)
+    assert account.status == 201, account.text
+    path = f"/v1/cloud-accounts/{account.body['id']}"
+    changed = {"attributes": {"client_key": canary_run.new_canary("refused other key of a head node's client")}}
+    assert call("PATCH", path, changed, headers={"If-Match": account.headers["etag"]}).status == 422
+    assert call("DELETE", path).status == 202
 
 
 def _kubernetes_host(call: Callable[..., Answer], canary_run: CanaryRun) -> None:

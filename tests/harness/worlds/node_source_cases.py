@@ -13,11 +13,12 @@ import httpx
 from moto import mock_aws
 
 from local.aws.corrections.compute.compute import instant_fleets
-from local.testing.memory_store import MemoryStore
+from local.testing.memory_store import MemoryRegistry, MemoryStore
 from stockyard.domain.nodes.node_types import ANY
 from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.domain.values.ids import client_id
+from stockyard.operations.runs import StoreRuns
 from stockyard.ports.nodes import NodeSource, TakesFromGroups
 from stockyard.providers import registry
 from stockyard.providers.clouds.aws.cloud import AwsCloud
@@ -35,16 +36,20 @@ from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.providers.nodes.eks.provider import EksNodes, EksNodesConfig
 from stockyard.providers.nodes.kubevirt.provider import KubeVirtNodes
 from stockyard.providers.nodes.metal3.provider import Metal3Nodes
+from stockyard.providers.nodes.terraform.provider import TerraformConfig, TerraformNodes
 from tests.harness.bare_metal.yard import CONFIG, BareMetalYard, FullYard, block
 from tests.harness.bcm.yard import ENDPOINT, NAME, HeadYard
 from tests.harness.kubevirt.host import CONFIG as KUBEVIRT_CONFIG
 from tests.harness.kubevirt.host import IMAGE, VirtualMachineHost
 from tests.harness.kubevirt.host import block as kubevirt_block
+from tests.harness.runs.memory_runner import MemoryRunner
+from tests.harness.runs.played_tofu import PlainSeals, PlayedTofu
 from tests.harness.worlds.cudo_yard import DALLAS, CudoYard
 from tests.harness.worlds.direct_aws import direct_aws
 from tests.harness.worlds.kubernetes_host import NAMESPACE, NUMBER, SITE, KubernetesHost
 from tests.harness.worlds.memory import FixedClock, MemorySecrets
 from tests.harness.worlds.node_groups import FullTypes, NodeGroups, scarce_groups
+from tests.harness.worlds.ports import memory_services
 from tests.harness.worlds.stage import Stage
 
 CLUSTER, CLAIM, PROVIDER, ENVIRONMENT = (f"{kind}_01KDVJXQ80000000000000000A" for kind in ("clu", "ncl", "npr", "nev"))
@@ -77,6 +82,9 @@ class Case:
     """Of the cluster, where it is not the first one of its cloud."""
     pool: str = ""
     """The claim's, where its machine comes out of the pool's group."""
+
+    of_template: bool = False
+    """Whether a template makes the machines: it has one way to make one, and only its state knows what it has made."""
 
     @property
     def grouped(self) -> bool:
@@ -248,6 +256,30 @@ def eks(store: MemoryStore, stack: ExitStack) -> Case:
     return Case(nodes, {"eks": block}, ANY, groups.machines, full, cloud=cloud, driver="eks", pool="workers")
 
 
+def terraform(store: MemoryStore, stack: ExitStack) -> Case:
+    """Templates whose runs are played in memory."""
+    clock = FixedClock()
+    services = replace(memory_services(MemoryRegistry(), clock), store=store)
+    seals, tofu = PlainSeals(), PlayedTofu(lambda: services)
+    runner = MemoryRunner(tofu, clock, queue_seconds=20)
+    source = TerraformNodes(
+        TerraformConfig("https://api.example", "us-east-1"),
+        runner,
+        lambda _: StoreRuns(services, seals),
+        lambda _: store,
+    )
+    block = {
+        "runner": {"cloudAccount": 1},
+        "nodeTemplate": {"inline": "# played", "timeout": "10m"},
+        "nodeTypes": [{"name": name, "resources": {"cpu": 2, "memory": "8Gi"}} for name in (FIRST, SECOND)],
+    }
+
+    def machines() -> list[str]:
+        return [f"{CLAIM}/node" for _ in tofu.machines]
+
+    return Case(source, {"terraform": block}, "global", machines, clock=clock, of_template=True)
+
+
 def cluster_of(cloud: str, account: int, driver: str = "") -> Cluster:
     """The cluster that the claim is for."""
     return Cluster(
@@ -265,6 +297,7 @@ WITH_NEEDS: dict[str, Callable[[MemoryStore, ExitStack], Case]] = {
     "kubeVirt": kubevirt,
     "metal3": metal3,
     "simulated": simulated,
+    "terraform": terraform,
 }
 OTHER_WAYS = {
     "bcm through a site": partial(bcm, via=SITE),

@@ -118,9 +118,8 @@ class TerraformNodes:
         check_end(outcome)
         if line.state != "made":
             work.ledger.made(line, workspace)
-        zone = placement.zones[0] if placement.zones else ANY
-        facts = {"machine_id": workspace, "type": type_name, "capacity_type": placement.capacity_type, "zone": zone}
-        return Outcome(True, "The template was applied.", facts=facts)
+        facts = {"machine_id": workspace, "type": placement.type, "capacity_type": placement.capacity_type}
+        return Outcome(True, "The template was applied.", facts={**facts, "zone": _zone(placement)})
 
     def look(self, work: NodeWork) -> Machine:
         """The machine as far as it is known: a template says nothing of a machine's life, so that it is gone is seen by
@@ -128,7 +127,7 @@ class TerraformNodes:
         line = work.ledger.find(STATE, _workspace(work))
         if line is None or line.state != "made":
             return Machine("absent")
-        return Machine("running", line.key)
+        return Machine("running", line.key, zone=_zone(work.claim.placement))
 
     def terminate(self, work: NodeWork) -> Outcome:
         """Destroy what the state names, by the task that was applied. A state that no run has touched starts none."""
@@ -268,6 +267,10 @@ def _new(work: NodeWork | EnvironmentWork, workspace: str, command: str) -> NewR
         makes=True,
         task=None,
     )
+
+
+def _zone(placement: Placement | None) -> str:
+    return placement.zones[0] if placement is not None and placement.zones else ANY
 
 
 def _workspace(work: NodeWork) -> str:
