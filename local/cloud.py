@@ -280,8 +280,7 @@ class LocalCloud:
 
     def _define(self, deployment: Deployment) -> None:
         """Define the functions with the environment of the template and what only this place can know."""
-        path = list(PATH)
-        recording = {}
+        path, recording = list(PATH), {}
         waits = (self._plan.functions or 5 * WAITS) // 5
         if os.environ.get("STOCKYARD_RECORD_CALLS"):
             path.insert(0, ROOT / "local" / "recorder")
@@ -315,11 +314,8 @@ class LocalCloud:
                 "AWS_SESSION_TOKEN": keys["Token"],
             }
             workers = WORKERS.get(function.handler.split(".")[1], 4)
-            self.functions.define(
-                Definition(
-                    name, function.handler, function.arn, environment, function.timeout, function.memory, workers
-                )
-            )
+            limits = (function.timeout, function.memory, workers)
+            self.functions.define(Definition(name, function.handler, function.arn, environment, *limits))
 
     def _listen(self, deployment: Deployment) -> None:
         own = self.aws.keys(OWN_ACCOUNT, "events")

@@ -15,8 +15,7 @@ from stacks.names import CHANGES, CREATIONS, PROVISION_NODE, RUNNERS, Names
 from stacks.statements import WIDE, Statement
 
 TABLE_READ = ("dynamodb:GetItem", "dynamodb:Query")
-TABLE_BATCH = ("dynamodb:BatchGetItem",)
-"""Claims of a cluster are listed by their entries and read together."""
+TABLE_BATCH = ("dynamodb:BatchGetItem",)  # claims of a cluster are listed by their entries and read together
 TABLE_CREATE = (*TABLE_READ, "dynamodb:PutItem")
 TABLE_CHANGE = (*TABLE_CREATE, "dynamodb:UpdateItem", "dynamodb:DeleteItem")
 TABLE_LEDGER = (*TABLE_CHANGE, "dynamodb:ConditionCheckItem")
@@ -162,7 +161,6 @@ class Permissions:
         )
 
     def _runs(self) -> tuple[Statement, ...]:
-        # Tasks are opened and results sealed, of runs alone.
         return (
             self._table(actions=("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:ConditionCheckItem")),
             self._own_secrets(self._names.machine_key),

@@ -39,7 +39,7 @@ UNITS = {
     "tests/e2e/test_reference.py": SERVED,
     "tests/e2e/test_restore.py": SERVED,
     "tests/e2e/test_sdk_page.py": SERVED,
-    "tests/e2e/test_terraform_life.py": SERVED,
+    "tests/e2e/test_terraform_life.py": PRIVILEGE,
     "tests/e2e/test_zones.py": SERVED,
     "tests/kubernetes/test_minors.py": SERVED,
     **{f"tests/kubernetes/test_{name}.py": REAL for name in ("agent", "api", "connection", "contract")},

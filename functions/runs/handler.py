@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from stockyard import wiring
@@ -29,15 +28,14 @@ def _check_token(params: Mapping[str, str], credential: str | None) -> None:
     tenant_of(wiring.machine_key(), credential, params["id"])
 
 
-@contextmanager
-def _proven(request: Request) -> Iterator[tuple[Services, ProviderRun]]:
+def _proven(request: Request) -> tuple[Services, ProviderRun]:
     """The run of the path, whose token was sent, with its tenant's services. ``Unauthorized`` for any other token."""
     from stockyard.operations.runs import proven_run
     from stockyard.operations.runs.tokens import tenant_of
 
     run_id = request.params["id"]
     services = wiring.services(tenant_of(wiring.machine_key(), request.credential, run_id))
-    yield services, proven_run(services, run_id)
+    return services, proven_run(services, run_id)
 
 
 @http.route(
@@ -52,10 +50,10 @@ def begin_run(request: Request) -> Answer:
     """A run's program fetches its task. Only one that is started first gets it."""
     from stockyard.operations.runs import begin
 
-    with _proven(request) as (services, run):
-        task = begin(services, wiring.seals(), run)
-        record = services.audit_record(f"run:{run.name}", "BeginRun", run.subject, request.request_id)
-        wiring.audit(services.tenant, record)
+    services, run = _proven(request)
+    task = begin(services, wiring.seals(), run)
+    record = services.audit_record(f"run:{run.name}", "BeginRun", run.subject, request.request_id)
+    wiring.audit(services.tenant, record)
     return Answer(200, task, subject=run.subject, audited=True)
 
 
@@ -73,8 +71,8 @@ def post_run_log(request: Request) -> Answer:
     """A run's program sends lines that it printed. Values of secrets are hidden."""
     from stockyard.operations.runs import keep_lines
 
-    with _proven(request) as (services, run):
-        keep_lines(services, wiring.seals(), run, request.body.first, request.body.lines)
+    services, run = _proven(request)
+    keep_lines(services, wiring.seals(), run, request.body.first, request.body.lines)
     return Answer(202, {"status": "accepted"})
 
 
@@ -91,11 +89,11 @@ def end_run(request: Request) -> Answer:
     """A run's program tells how the run ended. Outputs are kept sealed until the work that waits for them has them."""
     from stockyard.operations.runs import RunReport, end_of
 
-    with _proven(request) as (services, run):
-        body = request.body
-        end_of(services, wiring.seals(), run, RunReport(body.end, body.error, body.is_empty, body.commit, body.result))
-        record = services.audit_record(f"run:{run.name}", "EndRun", run.subject, request.request_id, body.end)
-        wiring.audit(services.tenant, record)
+    services, run = _proven(request)
+    body = request.body
+    end_of(services, wiring.seals(), run, RunReport(body.end, body.error, body.is_empty, body.commit, body.result))
+    record = services.audit_record(f"run:{run.name}", "EndRun", run.subject, request.request_id, body.end)
+    wiring.audit(services.tenant, record)
     return Answer(202, {"status": "accepted"}, subject=run.subject, audited=True)
 
 
@@ -104,8 +102,8 @@ def get_run_state(request: Request) -> Answer:
     """Get the state that a run works on. As its program has sealed it; 404 while nothing was kept."""
     from stockyard.operations.runs import read_state
 
-    with _proven(request) as (services, run):
-        document = read_state(services, run)
+    services, run = _proven(request)
+    document = read_state(services, run)
     if document is None:
         raise NotFound("Nothing was kept yet.")
     return Answer(200, document)
@@ -126,8 +124,8 @@ def put_run_state(request: Request) -> Answer:
     """Keep the state that a run works on. Only sealed ones are taken."""
     from stockyard.operations.runs import write_state
 
-    with _proven(request) as (services, run):
-        write_state(services, run, request.body.model_dump(), request.query.get("ID"))
+    services, run = _proven(request)
+    write_state(services, run, request.body.model_dump(), request.query.get("ID"))
     return Answer(200, {"status": "accepted"})
 
 
@@ -142,8 +140,8 @@ def delete_run_state(request: Request) -> Answer:
     """Remove the state that a run works on. 409 unless the run holds the lock."""
     from stockyard.operations.runs import remove_state
 
-    with _proven(request) as (services, run):
-        remove_state(services, run)
+    services, run = _proven(request)
+    remove_state(services, run)
     return Answer(200, {"status": "accepted"})
 
 
@@ -160,8 +158,8 @@ def lock_run_state(request: Request) -> Answer:
     from stockyard.operations.runs import take_lock
 
     info = request.body.model_dump(by_alias=True, exclude_none=True)
-    with _proven(request) as (services, run):
-        holder = take_lock(services, run, request.body.id, info)
+    services, run = _proven(request)
+    holder = take_lock(services, run, request.body.id, info)
     return Answer(200, info) if holder is None else Answer(423, holder)
 
 
@@ -176,6 +174,6 @@ def unlock_run_state(request: Request) -> Answer:
     """Unlock the state that a run works on. A lock that a run before has left behind is broken."""
     from stockyard.operations.runs import unlock
 
-    with _proven(request) as (services, run):
-        unlock(services, run)
+    services, run = _proven(request)
+    unlock(services, run)
     return Answer(200, {"status": "accepted"})

@@ -24,6 +24,7 @@ from stockyard_client.cli.context import Context
 from tests.harness import places
 from tests.harness.canaries import Place, canary, disk_key_hits, forms, hits
 from tests.harness.canary_requests import (
+    SECRET_INPUTS,
     CanaryRun,
     cloud_account,
     cluster_on_cudo,
@@ -39,31 +40,6 @@ pytestmark = pytest.mark.timeout(1200)
 
 OPENAPI = Path(__file__).resolve().parents[2] / "openapi.json"
 BUS = "stockyard-dev"
-SECRET_INPUTS = {
-    "ClusterCreate.secret": "given client secret",
-    "ReadyReport.kubeconfig": "kubeconfig",
-    "BootstrapProof.token": "refused token of a control plane",
-    "ControlPlaneBootReport.token": "refused token of a control plane's boot",
-    "BootstrapRequest.token": "refused token of a control plane",
-    "JoinRequest.token": "refused token of a machine",
-    "NodeBootReport.token": "refused token of a boot",
-    "MemberReport.token": "refused token of a member",
-    "MemberReport.kubeconfig": "refused kubeconfig of a member",
-    "SnapshotReport.token": "refused token of a member that asks for a snapshot",
-    "AwsAttributes.secret_access_key": "refused access key of an account",
-    "AttributesPatch.secret_access_key": "refused other access key of an account",
-    "CudoAttributes.api_key": "API key of an account",
-    "CudoAttributes.vault_secret_id": "Vault's secret id of an account",
-    "CudoAttributesPatch.api_key": "exchanged API key of an account",
-    "CudoAttributesPatch.vault_secret_id": "refused secret id of an account",
-    "BcmAttributes.client_key": "refused key of a head node's client",
-    "BcmAttributesPatch.client_key": "refused other key of a head node's client",
-    "KubernetesAttributes.token": "token of a Kubernetes host",
-    "KubernetesAttributes.client_key": "refused key of a host, in base64",
-    "KubernetesAttributesPatch.token": "exchanged token of a Kubernetes host",
-    "KubernetesAttributesPatch.client_key": "refused other key of a host, in base64",
-}
-"""Field that the API's document marks as secret -> name of the canary that is sent in it."""
 
 
 @pytest.fixture(scope="module")

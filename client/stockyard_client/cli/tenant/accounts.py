@@ -132,9 +132,14 @@ def create(
             return
         account = client.accounts.create(body)
     show_one(context, output, ACCOUNTS, account)
+    context.say(_next_step(account))
+
+
+def _next_step(account: Any) -> str:
+    """Sentence on what to do with a new account."""
     deploys = not account.secrets and account.provider == "aws"
     deploy = f"deploy `stockyard account template {account.id}` in that cloud account, then " if deploys else ""
-    context.say(f"Next: {deploy}verify it by `stockyard account verify {account.id}`.")
+    return f"Next: {deploy}verify it by `stockyard account verify {account.id}`."
 
 
 def _complete(

@@ -13,6 +13,7 @@ from stockyard.domain.records import Name, NodeProvider
 from stockyard.errors import Conflict, InsufficientCapacity
 from stockyard.ports import Create, Remove, Store
 from stockyard.ports.node_work import NodeWork
+from stockyard.providers.clouds.kubernetes import ranges
 from stockyard.providers.nodes.kubevirt import networks, properties
 
 ADDRESS = "address"
@@ -29,7 +30,7 @@ def address_of(work: NodeWork, store: Store, settings: Mapping[str, str]) -> str
     """
     if not networks.needs_address(settings):
         return None
-    candidates = list(islice(properties.candidates(settings), properties.MOST_ADDRESSES))
+    candidates = list(islice(properties.candidates(settings), ranges.MOST_ADDRESSES))
     for line in work.ledger.lines():
         if line.kind == ADDRESS and line.key in candidates and _hold(work, store, line.key):
             if line.state != "made":

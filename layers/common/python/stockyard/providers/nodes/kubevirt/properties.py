@@ -6,11 +6,12 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator, Mapping
-from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
+from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface
 from typing import Any
 
 from stockyard.domain.values.quantities import milli
 from stockyard.domain.values.yaml_documents import read_documents
+from stockyard.providers.clouds.kubernetes.ranges import MOST_ADDRESSES, Address, addresses
 
 DOMAIN = "kubevirt.vcluster.com/"
 IMAGE_URL, IMAGE_CHECKSUM, DATA_SOURCE = (f"{DOMAIN}image-{name}" for name in ("url", "checksum", "datasource"))
@@ -38,11 +39,8 @@ NOT_HONOURED: Mapping[str, str] = {
     f"{ATTACHMENT}",
 }
 """Published settings that cannot be done here, and what to do instead."""
-MOST_ADDRESSES = 65_536
-"""Of a range."""
 _IMAGE = re.compile(r"(docker|https?)://[!-~]{1,2000}")
 _OBJECT_NAME = re.compile(r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
-Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
 
 
@@ -169,23 +167,6 @@ def interface(text: str) -> Interface:
     if own.network.num_addresses > 2 and own.ip == own.network.network_address:
         return ip_interface(f"{own.ip + 1}/{own.network.prefixlen}")
     return own
-
-
-def addresses(text: str) -> list[Address]:
-    """Addresses of a range, the lowest first: ``first-last``, with commas between several. Raises ``ValueError``."""
-    listed: list[Address] = []
-    for part in text.split(","):
-        first, _, last = (piece.strip() for piece in part.partition("-"))
-        try:
-            low, high = ip_address(first), ip_address(last or first)
-        except ValueError:
-            raise ValueError("must be addresses, such as 192.168.100.10-192.168.100.50") from None
-        if low.version != high.version or int(high) < int(low):
-            raise ValueError(f"{part.strip()} is no range: its end is before its beginning")
-        if len(listed) + int(high) - int(low) >= MOST_ADDRESSES:
-            raise ValueError(f"has more than {MOST_ADDRESSES} addresses")
-        listed += [type(low)(number) for number in range(int(low), int(high) + 1)]
-    return sorted(listed, key=int)
 
 
 def candidates(settings: Mapping[str, str]) -> Iterator[str]:

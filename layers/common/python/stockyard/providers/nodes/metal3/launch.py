@@ -22,7 +22,7 @@ from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.ports import Outcome, Put, Store
 from stockyard.ports.node_work import NodeWork
 from stockyard.ports.nodes import HINDRANCE
-from stockyard.providers.clouds.kubernetes import bare_metal
+from stockyard.providers.clouds.kubernetes import bare_metal, ranges
 from stockyard.providers.clouds.kubernetes.bare_metal import ADDRESS, Host
 from stockyard.providers.kubernetes.errors import ObjectChanged
 from stockyard.providers.nodes.metal3 import properties as settings
@@ -177,7 +177,7 @@ class Launch:
         else has it too gives way, so that one who has looked afterwards keeps it."""
         name = host["metadata"]["name"]
         own = settings.interface(node_settings[settings.CIDR])
-        there = settings.addresses(node_settings[settings.RANGE])
+        there = ranges.addresses(node_settings[settings.RANGE])
         order = int.from_bytes(hashlib.sha256(f"{self.hosts.claim_id}/{name}".encode()).digest()[:8]) % len(there)
         for _ in range(_TRIES):
             used = {

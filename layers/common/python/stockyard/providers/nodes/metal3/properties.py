@@ -8,12 +8,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
+from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface
 from typing import Any
 
 from stockyard.domain.nodes.os_images import PROPERTY, OSImage, has_credentials
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.providers.clouds.kubernetes.bare_metal import ADDRESS
+from stockyard.providers.clouds.kubernetes.ranges import addresses
 
 DOMAIN = "metal3.vcluster.com/"
 IMAGE_URL, IMAGE_CHECKSUM = f"{DOMAIN}image-url", f"{DOMAIN}image-checksum"
@@ -34,12 +35,9 @@ NOT_HONOURED: Mapping[str, str] = {
 }
 """Published settings that do nothing here, and what to do instead."""
 CHECKSUM_TYPES, FORMATS = ("md5", "sha256", "sha512", "auto"), ("raw", "qcow2", "vdi", "vmdk", "live-iso")
-MOST_ADDRESSES = 65_536
-"""Of a range."""
 _HEX = {32: "md5", 64: "sha256", 128: "sha512"}
 _DIGEST = re.compile(r"[0-9a-fA-F]{32,128}")
 _URL = re.compile(r"(https?|oci)://[!-~]{1,2000}")
-Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
 
 
@@ -139,23 +137,6 @@ def interface(text: str) -> Interface:
     if "/" not in text:
         raise ValueError("must have a prefix length, such as 192.168.100.1/24")
     return own
-
-
-def addresses(text: str) -> list[Address]:
-    """Addresses of a range, the lowest first: ``first-last``, with commas between several. Raises ``ValueError``."""
-    result: list[Address] = []
-    for part in text.split(","):
-        first, _, last = (piece.strip() for piece in part.partition("-"))
-        try:
-            low, high = ip_address(first), ip_address(last or first)
-        except ValueError:
-            raise ValueError("must be addresses, such as 192.168.100.10-192.168.100.50") from None
-        if low.version != high.version or int(high) < int(low):
-            raise ValueError(f"{part.strip()} is no range: its end is before its beginning")
-        if len(result) + int(high) - int(low) >= MOST_ADDRESSES:
-            raise ValueError(f"has more than {MOST_ADDRESSES} addresses")
-        result += [type(low)(number) for number in range(int(low), int(high) + 1)]
-    return result
 
 
 def servers(text: str, *, names: bool = False) -> list[str]:
