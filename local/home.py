@@ -13,7 +13,7 @@ from typing import IO
 from local.warden import clear
 
 ENVIRONMENT, PROCESSES = "env", "processes"
-LEFTOVERS = ("builds", "machines", "managed", "planes", "pki")
+LEFTOVERS = ("builds", "head-node", "machines", "managed", "planes", "pki", "site")
 """Folders of what an earlier local cloud has made. ``logs`` and ``cache`` stay."""
 
 

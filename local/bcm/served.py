@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import shutil
 import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,7 @@ class ServedHeadNode:
             self.head_node.add([device(name, number, notes=WORD)], cores=64, memory_gib=256, gpus=name in GPU)
         self.head_node.add([device("login", 99, notes="people log in here")])
         self.head_node.groups.append(group("cpu-node-group", [*CPU, "login"]))
+        self._folder = folder
         authority = Authority(folder, "BCM")
         certificate, key = authority.issue("head")
         self.client_files = authority.issue_client("admin")
@@ -58,5 +60,6 @@ class ServedHeadNode:
         }
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening, and remove the files of certificates."""
         self.server.close()
+        shutil.rmtree(self._folder, ignore_errors=True)

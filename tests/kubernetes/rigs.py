@@ -7,6 +7,7 @@ import json
 import ssl
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -178,6 +179,16 @@ class SimulatedRig(ContractRig):
         return _exchanged(connection, method, path, body, content_type, token)
 
 
+@contextmanager
+def _unless_gone() -> Iterator[None]:
+    """Ignore that an object is not there any more."""
+    try:
+        yield
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+
+
 class RealRig(ContractRig):
     """On a real API server and its controllers. Nobody plays kubelets: a pod that is to end waits for ``end_pods``."""
 
@@ -200,13 +211,13 @@ class RealRig(ContractRig):
         """Leave nothing to the next test."""
         for pod in [*self._items(WEB), *self._items("/api/v1/namespaces/kube-system/pods")]:
             path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
-            self.administer("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
+            self._release(path)
             self._without(path, {"gracePeriodSeconds": 0})
         for budget in self._items(BUDGETS):
             self._without(f"{BUDGETS}/{budget['metadata']['name']}")
         for item in self._items("/api/v1/nodes"):
             path = f"/api/v1/nodes/{item['metadata']['name']}"
-            self.administer("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
+            self._release(path)
             self._without(path)
         secrets = "/api/v1/namespaces/kube-system/secrets"
         for secret in self._items(secrets):
@@ -281,11 +292,13 @@ class RealRig(ContractRig):
         yield from self.administer("GET", path)["items"]
 
     def _without(self, path: str, options: Any = None) -> None:
-        try:
+        with _unless_gone():
             self.administer("DELETE", path, options)
-        except Refused as refused:
-            if refused.status != 404:
-                raise
+
+    def _release(self, path: str) -> None:
+        """Take the finalizers of an object away. Controllers may have ended it meanwhile."""
+        with _unless_gone():
+            self.administer("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
 
     def _knows(self, budget: Object) -> bool:
         wish = budget["spec"]["selector"]["matchLabels"].items()

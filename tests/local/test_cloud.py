@@ -278,7 +278,7 @@ def check_sigint_ends_every_process(home: Path) -> None:
         assert children
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
-    assert not (home / "env").exists()
+    assert {path.name for path in home.iterdir() if path.suffix != ".jsonl"} == {"lock", "logs"}
     assert alive(children) == []
 
 

@@ -112,7 +112,8 @@ def slow_acts(days: dict[str, Day]) -> SlowActs:
     whose pods have become fewer may leave, but nothing that could replace them is to be had."""
     day = days["three"]
     dear, pools = [among(FAMILY, "m5", "m6g"), among(INSTANCE_SIZE, "large", "xlarge")], ("ghost", "silent", "lost")
-    day.open_pools(*(node_pool(name, SMALL) for name in pools), node_pool("dear", *dear))
+    # A node whose pod has gone before the agent lists nodes again would leave as an empty one.
+    day.open_pools(*(node_pool(name, SMALL, after="1m") for name in pools), node_pool("dear", *dear))
     singles = [deployment(name, 1, "1500m", name, tolerations=UNREACHABLE) for name in pools]
     # They get two nodes of four CPUs: the first two are together on one of them.
     sizes = {"busy": "2500m", "calm": "500m", "spare": "3500m"}

@@ -85,15 +85,16 @@ def apart(app: str) -> Object:
     return {"topologyKey": HOST, "labelSelector": _selector(app)}
 
 
-def node_pool(name: str, *requirements: Mapping[str, Any], limit: int = 20) -> Object:
-    """A Karpenter NodePool as a person writes it: on demand, and nodes leave as soon as they are in excess."""
+def node_pool(name: str, *requirements: Mapping[str, Any], limit: int = 20, after: str = "0s") -> Object:
+    """A Karpenter NodePool as a person writes it: on demand, and nodes leave as soon as they are in excess, or after a
+    while without change."""
     reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
     requirements = (among("karpenter.sh/capacity-type", "on-demand"), *requirements)
     spec = {
         "template": {"spec": {"requirements": list(requirements), "nodeClassRef": reference}},
         "disruption": {
             "consolidationPolicy": "WhenEmptyOrUnderutilized",
-            "consolidateAfter": "0s",
+            "consolidateAfter": after,
             "budgets": [{"nodes": "100%"}],
         },
         "limits": {"nodes": str(limit)},

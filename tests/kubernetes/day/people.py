@@ -150,8 +150,10 @@ class Day(Story):
         return [event["message"] for event in self.events(subject) if event["reason"] == reason]
 
     def seconds(self, subject: str, reason: str, since: datetime) -> float:
-        """From a moment until an event with a reason. Raises ``StopIteration`` when there was none."""
-        time = next(event["time"] for event in self.events(subject) if event["reason"] == reason)
+        """From a moment until an event with a reason. Raises ``AssertionError`` when there was none."""
+        events = self.events(subject)
+        time = next((event["time"] for event in events if event["reason"] == reason), None)
+        assert time is not None, (reason, [(event["time"], event["reason"], event["message"]) for event in events])
         return round((datetime.fromisoformat(time) - since).total_seconds(), 1)
 
     def decided(self) -> str:

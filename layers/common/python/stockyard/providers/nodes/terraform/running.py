@@ -93,7 +93,7 @@ class Running:
         return self.runs.create(replace(work.new, task=work.task() if work.task is not None else None))
 
     def _started(self, run: ProviderRun, work: RunWork | None) -> ProviderRun:
-        """Give the run to a machine,, unless one has it."""
+        """Give the run to a machine, unless one has it."""
         if work is None or run.vendor_id is not None or run.status == "ended":
             return run
         variables = {"STOCKYARD_RUN_URL": self.runs.url(run), "STOCKYARD_RUN_TOKEN": self.runs.token(run)}
