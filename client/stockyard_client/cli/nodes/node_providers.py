@@ -11,7 +11,7 @@ from stockyard_client.cli.input.completion import provider_names, type_names
 from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.inputs import read_either, requirement
 from stockyard_client.cli.input.options import DryRun, Manifest, Watch
-from stockyard_client.cli.nodes import type_filters
+from stockyard_client.cli.nodes import provider_validation, type_filters
 from stockyard_client.cli.operations import listings, updates
 from stockyard_client.cli.output import losses, plans, watching
 from stockyard_client.cli.output.node_sheets import PRICES, PROVIDERS, TYPES, types_sheet
@@ -23,6 +23,7 @@ types = typer.Typer(no_args_is_help=True, help="Node types.", rich_markup_mode=N
 prices = typer.Typer(no_args_is_help=True, help="Prices.", rich_markup_mode=None)
 app.command("update")(updates.update_provider)
 app.command("edit")(updates.edit_provider)
+app.command("validate")(provider_validation.validate)
 types.command("allowed")(tenancy.allowed)
 types.command("allow")(tenancy.allow)
 Name = Annotated[str, typer.Argument(metavar="PROVIDER", help="Name or id.", autocompletion=provider_names)]
