@@ -12,9 +12,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
-from local.kubernetes.api import KubeApi
+from local.kubernetes.real.callers import Caller
 from local.kubernetes.real.client import Refused
 
 ROOT = "/apis/metal3.io/v1alpha1"
@@ -22,30 +22,6 @@ FINALIZER = "baremetalhost.metal3.io"
 _ASIDE = frozenset({"baremetalhost.metal3.io/paused", "baremetalhost.metal3.io/detached"})
 MANAGER = "bmo"
 Object = dict[str, Any]
-
-
-class Caller(Protocol):
-    """Whoever speaks to an API server as its administrator: ``real.client.Client``, or ``InProcess``."""
-
-    def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
-        """The object of the answer. Raises ``Refused``."""
-        ...
-
-
-class InProcess:
-    """Calls to a simulated API in this process."""
-
-    def __init__(self, api: KubeApi) -> None:
-        self._api, self._token = api, api.administrator()
-
-    def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
-        """See ``Caller``."""
-        headers = {"authorization": f"Bearer {self._token}", "content-type": content_type}
-        content = b"" if body is None else json.dumps(body).encode()
-        status, answer = self._api.request(method, path, headers, content)
-        if not 200 <= status < 300:
-            raise Refused(status, str(answer.get("message", "") if isinstance(answer, dict) else answer))
-        return answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,5 @@
 from local.kubevirt.admission import virtual_machine_faults
 from local.kubevirt.controllers import VirtControllers
 from local.kubevirt.kinds import DATA_VOLUMES, kinds
-from local.kubevirt.wire import Caller, InProcess
 
-__all__ = ["DATA_VOLUMES", "Caller", "InProcess", "VirtControllers", "kinds", "virtual_machine_faults"]
+__all__ = ["DATA_VOLUMES", "VirtControllers", "kinds", "virtual_machine_faults"]

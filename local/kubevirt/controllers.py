@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from local.kubernetes.real.callers import Caller
 from local.kubernetes.real.client import Refused
 from local.kubernetes.store import stamp
-from local.kubevirt.wire import Caller
 from stockyard.domain.values.quantities import milli
 
 ROOT, CDI = "/apis/kubevirt.io/v1", "/apis/cdi.kubevirt.io/v1beta1"

@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from local.bare_metal import ROOT, BareMetalOperator, Caller, Seconds
+from local.bare_metal import ROOT, BareMetalOperator, Seconds
 from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
+from local.kubernetes.real.callers import Caller
 from local.kubernetes.real.client import Refused
 from local.machines.booted import Machine, MachineWatch
 from local.machines.choice import program_of

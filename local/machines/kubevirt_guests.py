@@ -12,8 +12,9 @@ from typing import Any
 
 from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
+from local.kubernetes.real.callers import Caller
 from local.kubernetes.real.client import Refused
-from local.kubevirt import Caller, VirtControllers
+from local.kubevirt import VirtControllers
 from local.kubevirt.controllers import ROOT, Seconds, requests
 from local.machines.bare_metal_hosts import script_of
 from local.machines.booted import Machine, MachineWatch

@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from local.bare_metal import InProcess, bare_metal_host, credentials
+from local.bare_metal import bare_metal_host, credentials
 from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.definitions import METAL3, definitions
+from local.kubernetes.real.callers import InProcess
 from local.kubernetes.real.client import Client, Refused
 from local.kubernetes.real.managed import RealManagedCluster
 from local.kubernetes.simulated import SimulatedCluster

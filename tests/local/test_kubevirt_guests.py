@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local.kubevirt import InProcess
+from local.kubernetes.real.callers import InProcess
 from local.machines import kubevirt_guests
 from local.machines.kubevirt_guests import KubeVirtGuests
 from tests.unit.providers.nodes.kubevirt.yard import Yard

@@ -7,9 +7,10 @@ from typing import Any
 
 import httpx
 
-from local.bare_metal import BareMetalOperator, Caller, InProcess, bare_metal_host, credentials
+from local.bare_metal import BareMetalOperator, bare_metal_host, credentials
 from local.kubernetes.definitions import METAL3 as DEFINED
 from local.kubernetes.definitions import definitions
+from local.kubernetes.real.callers import Caller, InProcess
 from stockyard.providers.clouds.kubernetes import bare_metal, reach
 from stockyard.providers.clouds.kubernetes.features import METAL3
 from stockyard.providers.kubernetes.client import KubernetesApi

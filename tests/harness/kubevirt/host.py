@@ -8,7 +8,8 @@ from typing import Any
 
 import httpx
 
-from local.kubevirt import InProcess, VirtControllers, kinds, virtual_machine_faults
+from local.kubernetes.real.callers import InProcess
+from local.kubevirt import VirtControllers, kinds, virtual_machine_faults
 from stockyard.providers.clouds.kubernetes import host_template
 from stockyard.providers.clouds.kubernetes.features import KUBEVIRT
 from stockyard.providers.nodes.kubevirt.launch import KubeVirtConfig

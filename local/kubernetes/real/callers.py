@@ -1,4 +1,4 @@
-"""Way of simulated controllers to an API server, simulated or real."""
+"""Callers of an API server, simulated or real: the way of programs that play controllers."""
 
 from __future__ import annotations
 
