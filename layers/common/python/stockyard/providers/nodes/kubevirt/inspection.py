@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.nodes.declared_types import block_of
+from stockyard.domain.nodes.os_images import PROPERTY, OSImage
 from stockyard.domain.records import CloudAccount, NodeProvider
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import VendorNotFound, VendorQuotaExceeded, VendorRefused
@@ -49,6 +50,8 @@ _OBJECTS = (
 _LISTS = (*sorted(BY_NAME), ("spec", "dataVolumeTemplates"))
 MOST_TRIALS = 10
 """Templates of a provider that are tried at once, each but once; the others with their first machines."""
+_ABSENT_IMAGE = "https://images.invalid/absent"
+"""Stands in a trial for an image that is not entered yet."""
 _TRIAL = f"kubernetes apply {KIND}"
 _FAULT = re.compile(r"(?P<path>[A-Za-z0-9_$/.\[\]-]{1,400}) \((?P<reason>[^()]{1,60})\)")
 _TOKEN = re.compile(r"([^.\[\]]+)|\[(\d*)\]")
@@ -132,16 +135,22 @@ def _place(entry: Mapping[str, Any], here: tuple[str | int, ...]) -> tuple[str |
     return ("spec", BASE) if member is None else (*here, member)
 
 
-def judged(api: KubernetesApi, provider: NodeProvider) -> Iterator[Finding]:
-    """Faults that the host finds when a machine of each type is made by way of trial. Changes nothing.
+def judged(api: KubernetesApi, provider: NodeProvider, os_images: Callable[[str], OSImage | None]) -> Iterator[Finding]:
+    """Faults that the host finds when a machine of each type is made by way of trial. Changes nothing. Images that are
+    named by ``os_images`` are looked at first.
 
     Raises ``VendorError`` where the host cannot tell.
     """
     block, space = block_of(provider), namespace(provider)
     trials: list[Mapping[str, Any]] = []
     for index, entry in enumerate(block.get("nodeTypes") or ()):
+        here = ("spec", "nodeTypes", index)
         settings = {**provider.properties, **(entry.get("properties") or {})}
-        trial = document(template_of(block, entry), Names("stockyard-trial", space, {}), entry, settings)
+        image_findings, resolved = _of_image(settings, pointer(*here, "properties", PROPERTY), os_images)
+        yield from image_findings
+        if resolved is None:
+            continue
+        trial = document(template_of(block, entry), Names("stockyard-trial", space, {}), entry, resolved)
         if trial["spec"] in trials or len(trials) >= MOST_TRIALS:
             continue
         trials.append(trial["spec"])
@@ -155,7 +164,26 @@ def judged(api: KubernetesApi, provider: NodeProvider) -> Iterator[Finding]:
         except VendorRefused as error:
             if not error.detail.startswith(_TRIAL):
                 raise  # not of the template: the host has another certificate, or none is to be asked at its address
-            yield from _refusals(error.detail, block, entry, ("spec", "nodeTypes", index))
+            yield from _refusals(error.detail, block, entry, here)
+
+
+def _of_image(
+    settings: Mapping[str, str], place: str, os_images: Callable[[str], OSImage | None]
+) -> tuple[list[Finding], dict[str, str] | None]:
+    """Findings about the OSImage that settings name, and the settings with its URL; None where it cannot be used."""
+    name = properties.image_name(settings)
+    image = os_images(name) if name is not None else None
+    if name is not None and image is None:
+        text = f"There is no OSImage {name} yet; no machine is made until there is."
+        return [Finding(place, text, warning=True)], {**settings, properties.IMAGE_URL: _ABSENT_IMAGE}
+    try:
+        resolved = properties.with_image(settings, lambda _: image)
+    except ValueError as error:
+        return [Finding(place, f"{PROPERTY}: {error}.")], None
+    if image is not None and image.checksum is not None:
+        text = f"The checksum of OSImage {name} is not compared: KubeVirt's documents of machines have no field for it."
+        return [Finding(place, text, warning=True)], resolved
+    return [], resolved
 
 
 def _absence(error: VendorNotFound, space: str) -> Iterator[Finding]:

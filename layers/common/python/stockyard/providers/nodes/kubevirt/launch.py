@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
+from functools import partial
 from typing import Any
 
 from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.declared_types import block_of, declared_type
+from stockyard.domain.nodes.os_images import PROPERTY
 from stockyard.domain.nodes.properties import written
 from stockyard.domain.records import NodeClaim, NodeProvider, PlacementOption, Resource
 from stockyard.domain.values import times
@@ -23,6 +25,7 @@ from stockyard.ports import Outcome, Store
 from stockyard.ports.node_work import NodeWork
 from stockyard.ports.nodes import HINDRANCE
 from stockyard.providers.clouds.kubernetes import reach
+from stockyard.providers.clouds.kubernetes.os_images import os_image
 from stockyard.providers.nodes.kubevirt import addresses, networks, properties, states
 from stockyard.providers.nodes.kubevirt.objects import MachineObjects, Object
 from stockyard.providers.nodes.kubevirt.templates import template_of
@@ -93,7 +96,7 @@ class Launch:
     def _apply(self, name: str) -> Object:
         work, names = self.work, self.objects.names
         cluster = reach.check(work.provider, work.cluster)
-        settings = settings_of(work.provider, work.claim, name)
+        settings = settings_of(work.provider, work.claim, name, self.store)
         fault = next(properties.faults(settings), None)
         if fault is not None:
             raise NodeCouldNotBeProvisioned(f"{fault[0]}: {fault[1]}.")
@@ -156,10 +159,15 @@ def entry_of(provider: NodeProvider, name: str) -> Mapping[str, Any]:
     return entry
 
 
-def settings_of(provider: NodeProvider, claim: NodeClaim, name: str) -> dict[str, str]:
-    """Settings of a claim's node: the claim's over its type's over its provider's."""
+def settings_of(provider: NodeProvider, claim: NodeClaim, name: str, store: Store) -> dict[str, str]:
+    """Settings of a claim's node: the claim's over its type's over its provider's. Raises
+    ``NodeCouldNotBeProvisioned`` for an image that cannot be used."""
     declared = declared_type(provider, name)
-    return written(claim, provider.properties, declared.properties if declared is not None else {})
+    settings = written(claim, provider.properties, declared.properties if declared is not None else {})
+    try:
+        return properties.with_image(settings, partial(os_image, store))
+    except ValueError as error:
+        raise NodeCouldNotBeProvisioned(f"{PROPERTY}: {error}.") from None
 
 
 def user_data(script: str, own: str | None) -> str:

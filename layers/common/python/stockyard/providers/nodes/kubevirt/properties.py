@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface
 from typing import Any
 
+from stockyard.domain.nodes.os_images import PROPERTY, OSImage
 from stockyard.domain.values.quantities import milli
 from stockyard.domain.values.yaml_documents import read_documents
 from stockyard.providers.clouds.kubernetes.ranges import MOST_ADDRESSES, Address, addresses
@@ -26,11 +27,10 @@ DEFAULT_CARD = "enp1s0"
 """Name of the first card in a guest whose firmware numbers its cards, as KubeVirt's does."""
 BINDINGS = ("bridge", "masquerade", "sriov")
 NOT_HONOURED: Mapping[str, str] = {
-    IMAGE_CHECKSUM: "CDI, which imports images, compares no checksum: import the image into a DataSource, and name it "
-    f"by {DATA_SOURCE}",
+    IMAGE_CHECKSUM: "KubeVirt's documents of machines have no field for it: import the image into a DataSource, whose "
+    f"DataVolume may have one, and name it by {DATA_SOURCE}",
     f"{DOMAIN}image-datavolume-template": f"no image is kept for several machines: write {DISK_TEMPLATE}",
     f"{DOMAIN}vm-template": "templates stand in the provider's document: write virtualMachineTemplate",
-    "vcluster.com/os-image": f"write {IMAGE_URL} or {DATA_SOURCE}",
     "vcluster.com/ssh-keys": f"there are no records of SSH keys: write them in {USER_DATA}",
     "vcluster.com/user-data-template-config": f"templates of user data are not read: write {USER_DATA}",
     "vcluster.com/network-data-template-config": f"templates of network data are not read: write {NETWORK_DATA}",
@@ -79,7 +79,7 @@ def faults(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _of_disk(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if not has_image(settings):
-        text = f"needs {IMAGE_URL} or {DATA_SOURCE}"
+        text = f"needs {IMAGE_URL}, {DATA_SOURCE} or {PROPERTY}"
         yield from ((key, text) for key in (DISK_SIZE, DISK_TEMPLATE) if settings.get(key))
 
 
@@ -108,7 +108,30 @@ def _ends(settings: Mapping[str, str]) -> list[Address]:
 
 def has_image(settings: Mapping[str, str]) -> bool:
     """Whether a disk is made from an image."""
-    return bool(settings.get(IMAGE_URL) or settings.get(DATA_SOURCE))
+    return any(settings.get(key) for key in (IMAGE_URL, DATA_SOURCE, PROPERTY))
+
+
+def image_name(settings: Mapping[str, str]) -> str | None:
+    """The name of the OSImage that is meant; None where the image is written itself, or there is none."""
+    if settings.get(IMAGE_URL) or settings.get(DATA_SOURCE):
+        return None
+    return settings.get(PROPERTY) or None
+
+
+def with_image(settings: Mapping[str, str], os_image: Callable[[str], OSImage | None]) -> dict[str, str]:
+    """Settings with the URL of the OSImage that they name. Raises ``ValueError`` for an image that is not there, or
+    that no root disk is made from."""
+    name = image_name(settings)
+    if name is None:
+        return dict(settings)
+    image = os_image(name)
+    if image is None:
+        raise ValueError(f"there is no OSImage {name}")
+    if not _IMAGE.fullmatch(image.url):
+        raise ValueError(f"OSImage {name} is at {image.url}; CDI reads docker://, http:// and https:// alone")
+    if image.format == "live-iso":
+        raise ValueError(f"OSImage {name} is a live ISO, and no root disk is made from one")
+    return {**settings, IMAGE_URL: image.url}
 
 
 def _image(text: str) -> None:

@@ -4,6 +4,7 @@ site."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from stockyard.domain.nodes.declared_types import block_of, node_types_of
@@ -19,6 +20,7 @@ from stockyard.providers.clouds.kubernetes import orphans, reach
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.features import KUBEVIRT, kinds_of
 from stockyard.providers.clouds.kubernetes.marks import marks
+from stockyard.providers.clouds.kubernetes.os_images import os_image
 from stockyard.providers.kubernetes.client import KubernetesApi
 from stockyard.providers.kubernetes.errors import ObjectChanged
 from stockyard.providers.nodes.kubevirt import addresses, inspection, launch, networks, states
@@ -71,7 +73,8 @@ class KubeVirtNodes:
         self, provider: NodeProvider, account: CloudAccount | None, host: Cluster | None, tenant: str
     ) -> Sequence[Finding]:
         """See ``ports.nodes.JudgesTemplates.judge``: by a dry run against the host's own schema."""
-        return list(inspection.judged(self._api(tenant, provider, account, host), provider))
+        os_images = partial(os_image, self._store_of(tenant))
+        return list(inspection.judged(self._api(tenant, provider, account, host), provider, os_images))
 
     def prepare(self, work: EnvironmentWork) -> Outcome:
         """There is nothing to set up; whether the cluster is in reach is checked before the first node."""
@@ -165,9 +168,9 @@ class KubeVirtNodes:
         if line is None or objects is None or there is None:
             return None
         name = str((line.detail or {}).get("type") or "").partition(".")[2]
-        settings = launch.settings_of(work.provider, work.claim, name)
-        has_network_data = networks.needs_address(settings) or networks.guest_data(settings, None) is not None
         try:
+            settings = launch.settings_of(work.provider, work.claim, name, self._store_of(work.tenant))
+            has_network_data = networks.needs_address(settings) or networks.guest_data(settings, None) is not None
             entry = launch.entry_of(work.provider, name)
             template = template_of(block_of(work.provider), entry)
             now = document(template, objects.names, entry, settings, has_network_data=has_network_data)

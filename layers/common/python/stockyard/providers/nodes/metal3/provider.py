@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from stockyard.domain.nodes.declared_types import block_of, declared, node_types_of
 from stockyard.domain.nodes.node_types import NodeType
-from stockyard.domain.nodes.os_images import OSImage, os_image_name
-from stockyard.domain.records import CloudAccount, Cluster, Name, NodeProvider
+from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.domain.values import times
 from stockyard.domain.values.states import PowerWish
 from stockyard.errors import NodeCouldNotBeProvisioned
@@ -21,6 +20,7 @@ from stockyard.providers.clouds.kubernetes import bare_metal, host_sheets, orpha
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.features import BARE_METAL_HOST, SECRET
 from stockyard.providers.clouds.kubernetes.marks import marks
+from stockyard.providers.clouds.kubernetes.os_images import os_image
 from stockyard.providers.kubernetes.client import KubernetesApi
 from stockyard.providers.kubernetes.errors import ObjectChanged
 from stockyard.providers.nodes.metal3 import inspection, launch, stock
@@ -102,7 +102,7 @@ class Metal3Nodes:
     def launch(self, work: NodeWork) -> Outcome:
         """See ``ports.nodes.NodeSource.launch``."""
         store = self._store_of(work.tenant)
-        return Launch(self._hosts(work), work, self._config, store, lambda name: _os_image(store, name)).run()
+        return Launch(self._hosts(work), work, self._config, store, lambda name: os_image(store, name)).run()
 
     def look(self, work: NodeWork) -> Machine:
         """The machine as the operator has it. A host that somebody else has by now, or that lost its image, is gone."""
@@ -130,7 +130,7 @@ class Metal3Nodes:
         node_settings = launch.wished(work.provider, work.claim, name)
         image_name, store = settings.image_name(node_settings), self._store_of(work.tenant)
         try:
-            image = settings.image_of(node_settings, _os_image(store, image_name) if image_name else None)
+            image = settings.image_of(node_settings, os_image(store, image_name) if image_name else None)
         except NodeCouldNotBeProvisioned:
             return None  # a new machine could not be made: nothing is better than what stands
         if image.document() == host["spec"]["image"]:
@@ -247,8 +247,3 @@ class Metal3Nodes:
         if work.account is None:
             raise NodeCouldNotBeProvisioned(f"The account of node provider {work.provider.name} is gone.")
         return self._access.client(work.tenant, work.account)
-
-
-def _os_image(store: Store, name: str) -> OSImage | None:
-    owner = store.get(Name, os_image_name(name))
-    return store.get(OSImage, owner.owner) if owner is not None else None
