@@ -77,6 +77,11 @@ def test_a_fault_names_its_setting(change: dict[str, str], key: str) -> None:
     assert faults[0][0] == f"{D}{key}", faults
 
 
+def test_published_settings_that_cannot_be_done_are_refused_by_name() -> None:
+    for key in properties.NOT_HONOURED:
+        assert [name for name, _ in properties.faults({**IMAGE, key: "a"})] == [key]
+
+
 def test_user_data_of_the_owner_must_be_of_a_known_kind() -> None:
     (fault,) = properties.faults({**IMAGE, "vcluster.com/user-data": "hello"})
     assert fault[0] == "vcluster.com/user-data"

@@ -68,11 +68,7 @@ def _of_account(provider: NodeProvider, account: CloudAccount | None) -> Iterato
 
 
 def remarks(provider: NodeProvider, sheet: HostSheet | None, *, is_counted: bool) -> Iterator[Finding]:
-    """Warnings: settings that do nothing, types without hosts, hosts that nobody wipes."""
-    for at, properties in _properties(provider):
-        for key, text in settings.NOT_HONOURED.items():
-            if key in properties:
-                yield Finding(pointer(*at, key), f"{key} does nothing. {text}", warning=True)
+    """Warnings: types without hosts, hosts that nobody wipes."""
     if sheet is None:
         if is_counted:
             text = "The account's hosts are not counted yet; no node is made until they are."

@@ -26,14 +26,14 @@ USER_DATA = "vcluster.com/user-data"
 OF_A_HOST = frozenset({ADDRESS, CIDR, GATEWAY, DNS, NTP, NETWORK_DATA})
 """Settings that a host's own annotations may say; they win over a type's."""
 NOT_HONOURED: Mapping[str, str] = {
-    "vcluster.com/ssh-keys": "There are no records of SSH keys: write them in vcluster.com/user-data.",
-    "vcluster.com/user-data-template-config": "Templates of user data are not read: write vcluster.com/user-data.",
-    "vcluster.com/network-data-template-config": "Templates of network data are not read: write "
-    "metal3.vcluster.com/network-data, or an annotation of the host.",
-    "vcluster.com/network-environment": "No networks are made for hosts: their owner does it.",
-    "netris.vcluster.com/server-cluster": "Netris is not spoken to: its owner prepares the network.",
+    "vcluster.com/ssh-keys": f"there are no records of SSH keys: write them in {USER_DATA}",
+    "vcluster.com/user-data-template-config": f"templates of user data are not read: write {USER_DATA}",
+    "vcluster.com/network-data-template-config": f"templates of network data are not read: write {NETWORK_DATA}, or an "
+    "annotation of the host",
+    "vcluster.com/network-environment": "no networks are made for hosts: their owner does it",
+    "netris.vcluster.com/server-cluster": "Netris is not spoken to: its owner prepares the network",
 }
-"""Published settings that do nothing here, and what to do instead."""
+"""Published settings that cannot be done here, and what to do instead."""
 CHECKSUM_TYPES, FORMATS = ("md5", "sha256", "sha512", "auto"), ("raw", "qcow2", "vdi", "vmdk", "live-iso")
 _HEX = {32: "md5", 64: "sha256", 128: "sha512"}
 _DIGEST = re.compile(r"[0-9a-fA-F]{32,128}")
@@ -86,6 +86,7 @@ def image_of(properties: Mapping[str, str], os_image: OSImage | None) -> Image:
 
 def faults(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Faults of settings, each with its key; whether the image that is named is there, only a launch tells."""
+    yield from ((key, text) for key, text in NOT_HONOURED.items() if properties.get(key))
     if url := properties.get(IMAGE_URL):
         yield from _image_faults(
             Image(url, *_checksum(properties.get(IMAGE_CHECKSUM), properties.get(IMAGE_CHECKSUM_TYPE)))
