@@ -232,13 +232,22 @@ def delete_node_claim(request: Request, services: Services, claim: NodeClaim) ->
 
 
 @http.route(
-    "GET /v1/node-claims/{id}/explanation", roles=Roles.READERS, answers={200: "nodes.node_claims:ExplanationView"}
+    "GET /v1/node-claims/{id}/explanation",
+    roles=Roles.READERS,
+    answers={200: "nodes.explanations:ExplanationView"},
+    query=(
+        Query(
+            "cures",
+            "Also what would get a machine for a claim that waits, which takes a little longer.",
+            "boolean",
+        ),
+    ),
 )
 def explain_node_claim(request: Request, services: Services) -> Answer:
     """Explain why a claim got its node type, or none. For each node type the first rule that ruled it out."""
     from stockyard.operations.fleet.explain import explain_claim
 
-    return Answer(200, explain_claim(services, request.params["id"]))
+    return Answer(200, explain_claim(services, request.params["id"], with_cures=bool(request.query.get("cures"))))
 
 
 @http.route(

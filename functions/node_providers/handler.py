@@ -193,13 +193,14 @@ def list_node_types(request: Request, services: Services) -> Answer:
     roles=Roles.READERS,
     platform=True,
     answers={200: "nodes.node_types:NodeTypeView"},
+    query=(Query("history", "Also its spot prices of the last day.", "boolean"),),
     description="By id, by its name `provider.type`, or by `type` alone where no other provider has it.",
 )
 def get_node_type(request: Request, services: Services) -> Answer:
     """Get a node type."""
     from stockyard.operations.node_providers.types import get_type
 
-    node_type = get_type(services, request.params["id"])
+    node_type = get_type(services, request.params["id"], history=bool(request.query.get("history")))
     return Answer(200, node_type, version=node_type["version"])
 
 

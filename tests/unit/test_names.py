@@ -46,7 +46,7 @@ Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 KEEPERS = frozenset(
     {
         "client/stockyard_client/node_models.py",
-        "layers/common/python/stockyard/domain/models/nodes/node_claims.py",
+        "layers/common/python/stockyard/domain/models/nodes/explanations.py",
         "layers/common/python/stockyard/domain/nodes/records.py",
         "layers/common/python/stockyard/domain/nodes/launch_groups.py",
         "layers/common/python/stockyard/operations/engine/ledger.py",

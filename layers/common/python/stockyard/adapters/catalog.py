@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from stockyard.domain.nodes import spot_days
 from stockyard.domain.nodes.offers import (
     Accelerator,
     ClusterVersion,
@@ -27,7 +28,7 @@ from stockyard.domain.nodes.offers import (
     SpotPrice,
     SpotPrices,
 )
-from stockyard.domain.records import PriceRequest, PriceSheet
+from stockyard.domain.records import PriceRequest, PriceSheet, SpotDay
 from stockyard.domain.values import times
 from stockyard.errors import Conflict
 from stockyard.ports import Put, Replace, Store
@@ -127,6 +128,12 @@ class Ec2PriceList:
             return None
         return prices
 
+    def spot_history(self, region: str, name: str) -> Mapping[str, Sequence[tuple[str, float]]]:
+        """See ``ports.PublicPrices.spot_history``. One read."""
+        record = self._store.get(SpotDay, _part_id(region, spot_days.part_of(name)))
+        zones = _unpack_day(record).get(name, {})
+        return {zone: [(spot_days.moment(n), usd) for n, usd in points] for zone, points in sorted(zones.items())}
+
     def _sheet(self, region: str) -> RegionOffers | None:
         sheet: RegionOffers | None = self._stored(region, _unpack)
         return sheet
@@ -156,8 +163,17 @@ class StoredPriceSheets:
         self._store.commit(Put(pack(offers)))
 
     def write_spot(self, prices: SpotPrices) -> None:
-        """Keep a region's spot prices; the last writer is right. Raises ``StoreError`` leaves."""
+        """Keep a region's spot prices, and add them to its day; the last writer is right. Raises ``StoreError``."""
         self._store.commit(Put(pack_spot(prices)))
+        for part in range(spot_days.PARTS):
+            self._add_to_day(prices, part)
+
+    def _add_to_day(self, prices: SpotPrices, part: int) -> None:
+        offered = {name: zones for name, zones in prices.instances.items() if spot_days.part_of(name) == part}
+        record = self._store.get(SpotDay, _part_id(prices.region, part))
+        if offered or record is not None:
+            day = spot_days.merged(_unpack_day(record), offered, times.from_text(prices.as_of))
+            self._store.commit(Put(SpotDay(_part_id(prices.region, part), prices.as_of, pack_day(day))))
 
     def end_request(self, region: str, ended_at: str, failure: str | None) -> None:
         """Write on the region's request, if there is one, that it has ended. A newer request is left alone. Raises
@@ -263,6 +279,20 @@ def _unpack_spot(record: PriceSheet) -> SpotPrices:
         for name, rows in document["instances"].items()
     }
     return SpotPrices(record.id.removesuffix(_SPOT), record.refreshed_at, instances)
+
+
+def pack_day(day: spot_days.Points) -> bytes:
+    """A part of the spot prices of a day as a record keeps it."""
+    return zlib.compress(json.dumps(day, separators=(",", ":")).encode(), 6)
+
+
+def _unpack_day(record: SpotDay | None) -> spot_days.Points:
+    day: spot_days.Points = {} if record is None else json.loads(zlib.decompress(record.data))
+    return day
+
+
+def _part_id(region: str, part: int) -> str:
+    return f"{region}/{part}"
 
 
 def _properties(offer: InstanceOffer, usd_hour: float | None) -> dict[str, Any]:

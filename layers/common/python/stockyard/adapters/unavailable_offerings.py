@@ -4,8 +4,9 @@ records."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
+from stockyard.domain.nodes.offers import RefusedOffering
 from stockyard.domain.records import Refusal
 from stockyard.domain.values import times
 from stockyard.ports import Put, Store
@@ -25,16 +26,23 @@ class StoredUnavailableOfferings:
 
     def refused(self, scope: str, now: datetime) -> frozenset[tuple[str, str, str]]:
         """See ``ports.nodes.UnavailableOfferings.refused``."""
-        offerings: set[tuple[str, str, str]] = set()
+        return frozenset((each.type, each.capacity_type, each.zone) for each in self.remembered(scope, now))
+
+    def remembered(self, scope: str, now: datetime) -> Sequence[RefusedOffering]:
+        """See ``ports.nodes.UnavailableOfferings.remembered``."""
+        offerings: list[RefusedOffering] = []
         after: str | None = None
         while True:
             page = self._store.list(Refusal, prefix=f"{scope}/", after=after, limit=200)
             for refusal in page.items:
                 if _until(refusal) > times.epoch(now):
                     name, capacity_type, zone = refusal.id.removeprefix(f"{scope}/").rsplit("/", 2)
-                    offerings.add((name, capacity_type, zone))
+                    until = times.to_text(datetime.fromtimestamp(_until(refusal), UTC))
+                    offerings.append(
+                        RefusedOffering(name, capacity_type, zone, refusal.reason, refusal.refused_at, until)
+                    )
             if page.next_id is None:
-                return frozenset(offerings)
+                return offerings
             after = page.next_id
 
     def remember(

@@ -24,6 +24,7 @@ from stockyard.domain.nodes.records import (
     PlacementOption,
     Refusal,
     SimulatedMachine,
+    SpotDay,
     VersionedRecord,
 )
 from stockyard.domain.operation_records import Operation, OperationError, OperationRun, PhaseRecord, RunLog
@@ -363,6 +364,7 @@ Record = (
     | Quota
     | PriceSheet
     | PriceRequest
+    | SpotDay
     | NodeProvider
     | NodeClaim
     | NodeEnvironment

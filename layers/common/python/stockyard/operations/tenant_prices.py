@@ -37,6 +37,10 @@ class TenantPrices:
         """See ``ports.PublicPrices.spot``."""
         return self.public.spot(region)
 
+    def spot_history(self, region: str, name: str) -> Mapping[str, Sequence[tuple[str, float]]]:
+        """See ``ports.PublicPrices.spot_history``."""
+        return self.public.spot_history(region, name)
+
     def versions(self, region: str) -> Sequence[ClusterVersion]:
         """See ``ports.PublicPrices.versions``."""
         return self.public.versions(region)

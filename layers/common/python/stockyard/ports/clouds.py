@@ -151,6 +151,10 @@ class PublicPrices(Protocol):
     def spot(self, region: str) -> SpotPrices | None:
         """The spot prices of the region; None while none are known."""
 
+    def spot_history(self, region: str, name: str) -> Mapping[str, Sequence[tuple[str, float]]]:
+        """Spot prices of a type in the last day, by the id of the zone: each moment at which the hourly refresh saw
+        another price, the oldest first, and that price. Empty where none is known."""
+
     def versions(self, region: str) -> Sequence[ClusterVersion]:
         """The versions of the control planes that the cloud runs itself."""
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.nodes.offers import RefusedOffering
 from stockyard.domain.records import (
     CloudAccount,
     Cluster,
@@ -314,6 +315,9 @@ class UnavailableOfferings(Protocol):
 
     def refused(self, scope: str, now: datetime) -> frozenset[tuple[str, str, str]]:
         """Type, capacity type and zone (``*``: all) of what was refused in the scope and is not forgotten yet."""
+
+    def remembered(self, scope: str, now: datetime) -> Sequence[RefusedOffering]:
+        """The same, each with why, since when, and until when it is remembered."""
 
     def remember(
         self,

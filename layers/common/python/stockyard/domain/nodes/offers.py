@@ -98,6 +98,19 @@ class SpotPrices:
     instances: Mapping[str, Mapping[str, SpotPrice]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedOffering:
+    """A way to get a machine that its cloud refused a moment ago: the provider's own name of the type, the capacity
+    type, the zone (``*``: all), the code of the refusal, and the moments of the refusal and of the next try."""
+
+    type: str
+    capacity_type: str
+    zone: str
+    reason: str
+    refused_at: str
+    until: str
+
+
 STANDARD, EXTENDED = "standard", "extended"
 """How a version is supported that a cloud offers."""
 

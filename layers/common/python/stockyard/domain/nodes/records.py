@@ -334,6 +334,15 @@ class Refusal(VersionedRecord):
 
 
 @dataclass(frozen=True, slots=True)
+class SpotDay(VersionedRecord):
+    """Spot prices of the last day, of the platform. ``id`` is ``{region}/{part}``: a part holds some of the types, so
+    that one read is enough for one of them. ``data`` is the catalogue adapter's compressed JSON."""
+
+    refreshed_at: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class SimulatedMachine(VersionedRecord):
     """A machine of the simulated provider. ``id`` is its launch token, so that a second launch is the same one."""
 

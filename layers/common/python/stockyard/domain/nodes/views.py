@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from stockyard.domain.nodes.declared_types import RESOURCES_UNKNOWN, DeclaredType, block_of, declared, type_id
 from stockyard.domain.nodes.manifests import Warnings, provider_warnings
 from stockyard.domain.nodes.node_types import ANY, NodeType, Offering, is_setting
+from stockyard.domain.nodes.offers import RefusedOffering
 from stockyard.domain.nodes.os_images import CONTENT, OSImage
 from stockyard.domain.nodes.prices import least_price
 from stockyard.domain.nodes.records import NodeClaim, NodeClaimSpec, NodeEnvironment, NodeProvider, Placement
@@ -90,12 +91,17 @@ class Capacity:
 
 
 def node_type_view(
-    provider: NodeProvider, node_type: NodeType, declaration: DeclaredType | None, capacity: Capacity, tenant: str
+    provider: NodeProvider,
+    node_type: NodeType,
+    declaration: DeclaredType | None,
+    capacity: Capacity,
+    tenant: str,
+    refused: Sequence[RefusedOffering] = (),
 ) -> dict[str, Any]:
     """A node type as a ``NodeTypeView`` document for ``tenant``: of a shared one without what configures it.
 
     ``declaration`` is what the provider's document says of it, if anything; ``capacity.claimed`` counts the nodes of a
-    limited type, which are counted for no other.
+    limited type, which are counted for no other. ``refused`` are the provider's offerings that were refused of late.
     """
     hidden = is_foreign(tenant, provider)
     properties = _open(_properties(node_type)) if hidden else _properties(node_type)
@@ -115,7 +121,7 @@ def node_type_view(
         "cost": node_type.effective_cost,
         "usd_hour": node_type.usd_hour,
         "owned": node_type.owned,
-        "offerings": [_offering(node_type, way) for way in node_type.offerings],
+        "offerings": [_offering(node_type, way, refused) for way in node_type.offerings],
         "disk_gib": node_type.disk_gib,
         "disk_usd_hour": node_type.disk_usd_hour,
         "capacity": {
@@ -124,6 +130,7 @@ def node_type_view(
             "available": None if limit is None else limit - claimed,
             "counted_at": capacity.counted_at,
         },
+        "spot_history": None,
         "labels": dict(declaration.labels) if declaration else {},
         "annotations": dict(declaration.annotations) if declaration and not hidden else {},
         "created_at": provider.created_at,
@@ -132,7 +139,7 @@ def node_type_view(
     }
 
 
-def _offering(node_type: NodeType, way: Offering) -> dict[str, Any]:
+def _offering(node_type: NodeType, way: Offering, refused: Sequence[RefusedOffering]) -> dict[str, Any]:
     """A way to get a node as an ``OfferingView`` document, at the price of its cheapest zone."""
 
     def price(usd_hour: float | None) -> float | None:
@@ -144,6 +151,11 @@ def _offering(node_type: NodeType, way: Offering) -> dict[str, Any]:
         "zones": list(way.zones),
         "usd_hour": price(least_price(way, way.zones, {})),
         "zone_prices": {zone_id: usd for zone_id, usd in prices.items() if usd is not None},
+        "refused": [
+            attributes(each, ("zone", "reason", "refused_at", "until"))
+            for each in refused
+            if (each.type, each.capacity_type) == (node_type.bare, way.capacity_type)
+        ],
     }
 
 

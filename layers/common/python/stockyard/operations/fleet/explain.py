@@ -20,6 +20,7 @@ from stockyard.domain.views import attributes
 from stockyard.operations.costs.plan_notes import budget_warnings, known_hour
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.fleet import opting_in
+from stockyard.operations.fleet.cures import cures_of
 from stockyard.operations.fleet.state import fleet_state, workload_of
 from stockyard.operations.fleet.templates import supply
 from stockyard.operations.node_claims.create import draft_of
@@ -49,8 +50,9 @@ MAX_CANDIDATES = 200
 """Node types that an answer lists; ``considered`` counts all."""
 
 
-def explain_claim(services: Services, id_or_name: str) -> dict[str, Any]:
-    """The decision as it was taken, and every node type as it stands now for the claim."""
+def explain_claim(services: Services, id_or_name: str, *, with_cures: bool = False) -> dict[str, Any]:
+    """The decision as it was taken, and every node type as it stands now for the claim; ``with_cures`` also what would
+    get a machine for a claim that waits."""
     claim = find_claim(services, id_or_name)
     evaluations, relevant, refused, opt_in = _evaluations(services, claim)
     placed = claim.placement
@@ -69,8 +71,26 @@ def explain_claim(services: Services, id_or_name: str) -> dict[str, Any]:
         "considered": placed.considered if placed and placed.considered else _counted(evaluations),
         "message": refused or claim.message or (f"{message}." if message else ""),
         "opt_in": opt_in,
+        **_bound(claim, evaluations),
         "node": _node_view(services, claim),
+        "cures": cures_of(services, claim) if with_cures else None,
     }
+
+
+def _bound(claim: NodeClaim, evaluations: Sequence[Evaluation]) -> dict[str, float | None]:
+    """Least price of the machines that fit the claim now, and the part of its own price above that. Every type was
+    looked at, so no machine costs less; where a price is not known, or own machines come first, nobody can say that.
+    """
+    placed = claim.placement
+    prices = [judged.usd_hour for judged in evaluations if judged.rule is None]
+    own = [placed.usd_hour] if placed is not None else []
+    known_prices = [price for price in (*prices, *own) if price is not None]
+    is_owned = placed is not None and placed.owned
+    if is_owned or not prices or len(known_prices) < len(prices) + len(own):
+        return {"bound": None, "gap": None}
+    bound = min(known_prices)
+    gap = own[0] / bound - 1 if own and own[0] is not None and bound > 0 else None
+    return {"bound": round(bound, 6), "gap": None if gap is None else round(gap, 6)}
 
 
 def _node_view(services: Services, claim: NodeClaim) -> dict[str, Any] | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.nodes.declared_types import capacity_counter, declared, node_types_of
 from stockyard.domain.nodes.node_types import NodeType, canonical
+from stockyard.domain.nodes.offers import RefusedOffering
 from stockyard.domain.platform import CAPACITY, SHARED_CAPACITY
 from stockyard.domain.records import Counter, NodeClaim, NodeProvider
 from stockyard.operations.cloud_accounts.of_provider import account_number, account_of
@@ -179,6 +180,16 @@ def refused(services: Services, catalog: Catalog, now: datetime) -> frozenset[tu
         for scope in scopes
         for name, capacity_type, zone in by_scope[scope]
     )
+
+
+def refusals(services: Services, provider: NodeProvider) -> Sequence[RefusedOffering]:
+    """Offerings of one provider that were refused of late, each with why and until when that counts."""
+    source = services.node_sources.get(provider.kind)
+    if services.unavailable_offerings is None or source is None:
+        return ()
+    now = services.clock.now()
+    scopes = sorted({source.scope(provider, account_of(services, provider)), own_scope(provider.id)})
+    return [each for scope in scopes for each in services.unavailable_offerings.remembered(scope, now)]
 
 
 def limits_of(services: Services, claim: NodeClaim) -> Mapping[str, int]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from stockyard.domain.nodes.declared_types import DeclaredType, capacity_counter, declared, type_id
-from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.nodes.node_types import SPOT, NodeType
 from stockyard.domain.nodes.views import Capacity, node_type_view
 from stockyard.domain.platform import CAPACITY, is_shared
 from stockyard.domain.records import Counter, NodeProvider
 from stockyard.domain.values import ids
 from stockyard.errors import InvalidInput, NotFound
 from stockyard.operations.listing import every
-from stockyard.operations.node_providers.catalog import Stock, provider_node_types, stock_of
+from stockyard.operations.node_providers.catalog import Stock, provider_node_types, refusals, stock_of
 from stockyard.operations.node_providers.visible import all_providers, by_name, named
 from stockyard.operations.services import Services
+from stockyard.ports.nodes import Discovers
 
 Type = tuple[NodeProvider, NodeType]
 
@@ -39,9 +41,9 @@ def list_types(
     return matching[:limit], str(matching[limit - 1]["name"]) if len(matching) > limit else None
 
 
-def get_type(services: Services, id_or_name: str) -> dict[str, Any]:
-    """A node type by id, canonical name, or its bare name, the tenant's own types first. ``NotFound``, and
-    ``InvalidInput`` for a bare name that several have."""
+def get_type(services: Services, id_or_name: str, *, history: bool = False) -> dict[str, Any]:
+    """A node type by id, canonical name, or its bare name, the tenant's own types first; with ``history`` its spot
+    prices of the last day. ``NotFound``, and ``InvalidInput`` for a bare name that several have."""
     everything = _types(services, None)
     if id_or_name.startswith(f"{ids.NODE_TYPE}_"):
         matches = [entry for entry in everything if type_id(entry[0], entry[1].bare) == id_or_name]
@@ -54,7 +56,20 @@ def get_type(services: Services, id_or_name: str) -> dict[str, Any]:
         raise InvalidInput(f"Several node types are called {id_or_name}: {names}. Give the whole name.")
     if not matches:
         raise NotFound(f"There is no node type {id_or_name}.")
-    return _views(services, matches)[0]
+    view = _views(services, matches)[0]
+    return {**view, "spot_history": _history(services, *matches[0])} if history else view
+
+
+def _history(services: Services, provider: NodeProvider, node_type: NodeType) -> dict[str, list[dict[str, Any]]]:
+    """Spot prices of the last day by the id of the zone; none of a type that is not on offer as spot."""
+    source: object = services.node_sources.get(provider.kind)
+    way = next((way for way in node_type.offerings if way.capacity_type == SPOT), None)
+    if way is None or not isinstance(source, Discovers):
+        return {}
+    return {
+        zone: [{"time": time, "usd_hour": node_type.money(replace(way, usd_hour=usd))} for time, usd in points]
+        for zone, points in services.prices.spot_history(source.sheet(provider), node_type.bare).items()
+    }
 
 
 def _types(services: Services, provider: str | None) -> list[Type]:
@@ -67,6 +82,7 @@ def _views(services: Services, types: Iterable[Type]) -> list[dict[str, Any]]:
     owners = {provider.id: provider for provider, _ in page}
     written = {key: {part.name: part for part in declared(provider)} for key, provider in owners.items()}
     stocks = {key: stock_of(services, provider) for key, provider in owners.items()}
+    refused = {key: refusals(services, provider) for key, provider in owners.items()}
     limited = (
         key
         for key, parts in written.items()
@@ -81,6 +97,7 @@ def _views(services: Services, types: Iterable[Type]) -> list[dict[str, Any]]:
             written[provider.id].get(node_type.bare),
             _capacity(provider, node_type, written[provider.id].get(node_type.bare), stocks[provider.id], used),
             services.tenant,
+            refused[provider.id],
         )
         for provider, node_type in page
     ]

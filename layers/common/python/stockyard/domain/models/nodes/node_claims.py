@@ -24,7 +24,7 @@ from stockyard.domain.models.nodes.node_fields import (
     Taints,
 )
 from stockyard.domain.models.nodes.node_providers import merged
-from stockyard.domain.models.plan import GroupView, Remark
+from stockyard.domain.models.plan import Remark
 from stockyard.domain.models.pools.bid_fields import MaxPrice
 from stockyard.domain.models.view_fields import (
     CapacityType,
@@ -283,72 +283,3 @@ class NodeClaimView(View):
 
 class NodeClaimDocument(RootModel[NodeClaimView | ManifestView]):
     """A node claim, or with ``form=manifest`` its manifest."""
-
-
-class ChosenView(PlacementOption):
-    """The way that was chosen."""
-
-    provider: str
-    """The node provider of the type."""
-    owned: bool
-    """Whether its machine is the owner's anyway, so that nothing is paid where ``usd_hour`` is 0."""
-
-
-class CandidateView(View):
-    """A node type, and the first rule that ruled it out."""
-
-    type: NodeTypeName
-    provider: str
-    """The node provider of the type."""
-    capacity_type: str | None
-    """``on-demand`` or ``spot``; null where it is ruled out before that counts."""
-    usd_hour: UsdHour
-    cost: float | None
-    """What orders the types that fit; null where it is ruled out."""
-    owned: bool
-    """Whether its machine is the owner's anyway, so that nothing is paid where ``usd_hour`` is 0."""
-    rule: str | None
-    """The first rule that ruled it out; null when it fits."""
-    message: str
-    """The same as a sentence for people."""
-
-
-class NodeStateView(View):
-    """The node of a claim as room for pods, as it counts in every plan."""
-
-    name: str
-    """The name of the node."""
-    reported: bool
-    """Whether its cluster has reported it; until then claim and node type speak for it."""
-    unschedulable_reason: str | None
-    """Why no pod is planned onto it; null where pods are."""
-    taints: list[str]
-    """Taints that keep pods away, as ``key=value:effect``."""
-    free: dict[str, str]
-    """What is free for pods, as Kubernetes quantities."""
-
-
-class ExplanationView(View):
-    """Reasons why a claim got its node type, or why it has none."""
-
-    claim: str
-    """The name of the claim."""
-    decided_at: str | None
-    """When the scheduler decided; null while it has not."""
-    chosen: ChosenView | None
-    """The way that was chosen; null for none."""
-    options: list[PlacementOption]
-    """All ways that came into question, the cheapest first."""
-    groups: list[GroupView]
-    """The types that were not chosen: what fits too, then what each rule excluded."""
-    candidates: list[CandidateView]
-    """Up to 200 node types: what fits by price, then the others in the order of the groups."""
-    considered: dict[str, int]
-    """How many node types there are by the rule that ruled them out."""
-    message: str
-    """The explanation in one sentence."""
-    opt_in: str
-    """What it would save to ask for spot or another architecture, which come only when they are asked for; empty where
-    it saves nothing."""
-    node: NodeStateView | None
-    """What its node is now; null while it has none, or where no agent tells of its cluster."""

@@ -9,6 +9,28 @@ from stockyard.domain.models.clusters.views import ConditionView
 from stockyard.domain.models.view_fields import CapacityType, CreatedAt, Message, Reason, UpdatedAt, Version
 
 
+class RefusedView(View):
+    """A zone in which the provider refused a machine a short while ago."""
+
+    zone: str
+    """The zone; ``*`` stands for all."""
+    reason: str
+    """The code of the refusal."""
+    refused_at: str
+    """When it was refused."""
+    until: str
+    """From when on it is tried again."""
+
+
+class SpotPointView(View):
+    """A spot price."""
+
+    time: str
+    """From when on it held, as the hourly refresh saw it."""
+    usd_hour: float
+    """USD an hour, with the disk of a node."""
+
+
 class OfferingView(View):
     """One way to get a node of the type."""
 
@@ -19,6 +41,8 @@ class OfferingView(View):
     """USD an hour in the cheapest zone; null where no price is known."""
     zone_prices: dict[str, float]
     """USD an hour by the id of the zone, where it costs something else in each; a zone that is not here has none."""
+    refused: list[RefusedView]
+    """The zones in which it was refused a short while ago and is not tried yet."""
 
 
 class CapacityView(View):
@@ -80,6 +104,9 @@ class NodeTypeView(View):
     """What of a price is that disk, in USD an hour; null where it is not known."""
     capacity: CapacityView
     """How many nodes of it there may be."""
+    spot_history: dict[str, list[SpotPointView]] | None
+    """Spot prices of the last day by the id of the zone, the oldest first; null where ``history`` was not in the
+    request."""
     labels: dict[str, str]
     """Labels by key."""
     annotations: dict[str, str]
