@@ -13,6 +13,10 @@ from .kubernetes import Kubernetes, Object
 
 CLAIM = "stockyard.dev/claim"
 """The node label whose value is the id of the node claim."""
+OVERLAY = "stockyard.dev/overlay"
+"""The annotation by which a machine of an overlay says how it is reached."""
+MOST_OVERLAY = 4_096
+"""The longest that is told, in characters."""
 LIMIT = 5 * 1024 * 1024
 """The largest post, in bytes before compression."""
 _NODES, _PODS = 100, 500
@@ -70,7 +74,7 @@ def encoded(
     }
     data = json.dumps(body, separators=(",", ":")).encode()
     if len(data) > LIMIT:
-        body["nodes"] = [{**node, "labels": _cut(node["labels"])} for node in observed["nodes"]]
+        body["nodes"] = [{**_without_paths(node), "labels": _cut(node["labels"])} for node in observed["nodes"]]
         data = json.dumps(body, separators=(",", ":")).encode()
     if len(data) > LIMIT:
         raise TooLarge(
@@ -81,6 +85,10 @@ def encoded(
 
 def _cut(labels: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in labels.items() if name.startswith(_LABELS_KEPT)}
+
+
+def _without_paths(node: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in node.items() if name != "overlay"}
 
 
 def _node_name(pod: Object) -> str | None:
@@ -94,7 +102,9 @@ def _observed_node(node: Object) -> dict[str, Any]:
         (condition for condition in status.get("conditions") or () if condition.get("type") == "Ready"), {}
     )
     taints = [{"key": t["key"], "value": t.get("value", ""), "effect": t["effect"]} for t in spec.get("taints") or ()]
+    paths = (meta.get("annotations") or {}).get(OVERLAY)
     return {
+        **({"overlay": paths} if paths and len(paths) <= MOST_OVERLAY else {}),
         "name": meta["name"],
         "uid": meta["uid"],
         "provider_id": spec.get("providerID", ""),

@@ -111,6 +111,8 @@ class Explanation(Model):
     """What it would save to ask for spot or another architecture."""
     node: dict[str, Any] | None = None
     """What its node is now: ``name``, ``reported``, ``unschedulable_reason``, ``taints`` and what is ``free``."""
+    network: str | None = None
+    """The network of its machine, and its place in the cluster's overlay."""
 
 
 class Applied(Model):

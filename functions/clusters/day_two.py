@@ -106,6 +106,14 @@ def start_repave(request: Request, services: Services) -> Answer:
     return operation_answer(services, repaves.start_repave(services, name, request.caller.actor, request.request_id))
 
 
+@http.route("GET /v1/clusters/{id}/network", roles=Roles.READERS, answers={200: "clusters.network:NetworkView"})
+def get_network(request: Request, services: Services, cluster: Cluster) -> Answer:
+    """Get the overlay of a cluster. Its machines, their addresses and paths, and what is down since when."""
+    from stockyard.operations.clusters.network import network_view
+
+    return Answer(200, network_view(services, cluster))
+
+
 @http.route("GET /v1/clusters/{id}/certificates", roles=Roles.READERS, answers={200: "clusters.views:CertificatesView"})
 def get_certificates(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get when the certificates of a cluster's control plane end. And whether they are being renewed."""

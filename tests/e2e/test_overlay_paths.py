@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from stockyard.domain.clusters.overlay_paths import DOWN, UP, MachinePaths, paths_of, read
+from stockyard.domain.values import times
 from tests.harness.networks import PROGRAM, ROOT, Networks, lacking, until
 
 pytestmark = pytest.mark.skipif(lacking() is not None, reason=str(lacking()))
@@ -72,6 +75,27 @@ def test_each_pair_is_reached_through_a_hub_first_and_directly_where_that_is_pos
         # The hubs carry nothing of it where it is direct: probes and keepalives are some hundred bytes a second.
         assert (carried(world) - before < 100_000) == (b != "b" or a != "s")
     assert world.path("s", "b") == "relayed"
+
+
+def judged(world: Networks) -> dict[str, MachinePaths]:
+    """State of each machine by what all have written on their Nodes, as Stockyard reads it; by name."""
+    reports = {machine.address: read(world.told(name)) for name, machine in world.machines.items()}
+    hubs = [machine.address for machine in world.machines.values() if machine.hub]
+    states = paths_of(hubs, reports, list(reports))
+    return {name: states[machine.address] for name, machine in world.machines.items()}
+
+
+def test_each_machine_says_how_it_is_reached(world: Networks) -> None:
+    until(lambda: judged(world)["s"].through_hub, 60 * world.tick, "s says whom it reaches through its hub")
+    until(lambda: judged(world)["a"].direct == 5, 60 * world.tick, "a says that it reaches all but s directly")
+    states = judged(world)
+    assert {state.state for state in states.values()} == {UP}
+    assert set(states["s"].through_hub) == {world.machines[name].address for name in "ab"}
+    assert (states["s"].direct, states["s"].relayed, states["a"].relayed) == (4, 2, 1)
+    assert states["a"].home in {world.machines[name].address for name in "pq"}
+    assert states["a"].since
+    assert states["a"].handshake_at
+    assert all(len(world.told(name) or "") < 2_000 for name in world.machines)
 
 
 def test_cut_path_falls_back_to_the_hub_and_comes_back_when_it_mends(world: Networks) -> None:
@@ -182,7 +206,13 @@ def test_other_hub_takes_over_when_a_hub_dies(world: Networks) -> None:
     other = "q" if home == "p" else "p"
     until(lambda: world.pings("s", other), 30 * world.tick, "s reaches the other hub")
     world.stop(home)
+    stopped = datetime.now(UTC)
     until(lambda: world.pings("s", "b"), 180, "the other hub has taken over")
     assert world.status("s")["home"] == world.machines[other].address or until(
         lambda: world.status("s")["home"] == world.machines[other].address, 30 * world.tick, "its program says so"
     )
+    until(lambda: judged(world)[home].state == DOWN, 60 * world.tick, "the other hub says that this one is down")
+    until(lambda: judged(world)["s"].home == world.machines[other].address, 60 * world.tick, "s says its new home")
+    lost = times.from_text(judged(world)[home].since or "")
+    assert abs((lost - stopped).total_seconds()) < 10 * world.tick
+    assert [name for name, state in judged(world).items() if state.state != UP] == [home]

@@ -1,4 +1,5 @@
-"""A stand-in for the API server that serves one file to everybody, in a network namespace of its own.
+"""A stand-in for the API server that serves one file to everybody, in a network namespace of its own, and keeps what is
+written on Nodes in ``nodes`` beside it: a file each.
 
 ``python -m tests.harness.list_server FILE CERTIFICATE KEY PORT``.
 """
@@ -21,6 +22,15 @@ def main(file: str, certificate: str, key: str, port: str) -> None:
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
+
+        def do_PATCH(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            folder = Path(file).parent / "nodes"
+            folder.mkdir(exist_ok=True)
+            (folder / self.path.rpartition("/")[2]).write_bytes(body)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

@@ -90,8 +90,6 @@ class Networks:
             *("-keyout", str(self.folder / "key.pem"), "-out", str(self.folder / "ca.pem"), "-days", "2"),
             *("-subj", "/CN=list", "-addext", f"subjectAltName=IP:{LIST_AT}"),
         )
-        both = (self.folder / "ca.pem").read_text() + (self.folder / "key.pem").read_text()
-        (self.folder / "kubelet.pem").write_text(both)
         self.publish()
         files = [str(self.folder / name) for name in ("list.json", "ca.pem", "key.pem")]
         self.start("net", [sys.executable, "-m", "tests.harness.list_server", *files, "6443"])
@@ -176,6 +174,13 @@ table ip filter {{
         secret = run("wg", "genkey").strip()
         (folder / "overlay.key").write_text(secret + "\n")
         key = run("wg", "pubkey", text=secret).strip()
+        run(
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-keyout", str(folder / "client.key"), "-out", str(folder / "kubelet.pem"), "-days", "2"),
+            *("-subj", f"/O=system:nodes/CN=system:node:{name}"),
+        )
+        with (folder / "kubelet.pem").open("a") as file:
+            file.write((folder / "client.key").read_text())
         where = {"host": LIST_AT, "port": 6443}
         (folder / "endpoint.json").write_text(json.dumps(where))
         own = f"100.64.0.{len(self.machines) + 1}"
@@ -207,7 +212,7 @@ table ip filter {{
             [sys.executable, str(PROGRAM)],
             STOCKYARD_STATE=str(machine.folder),
             STOCKYARD_AUTHORITY=str(self.folder / "ca.pem"),
-            STOCKYARD_KUBELET=str(self.folder / "kubelet.pem"),
+            STOCKYARD_KUBELET=str(machine.folder / "kubelet.pem"),
             STOCKYARD_OVERLAY_STATUS=str(machine.folder / "status.json"),
             STOCKYARD_OVERLAY_INTERFACE=machine.interface,
             STOCKYARD_OVERLAY_TICK=str(self.tick),
@@ -230,6 +235,14 @@ table ip filter {{
         path = self.machines[name].folder / "status.json"
         content: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         return content
+
+    def told(self, name: str) -> str | None:
+        """Annotation of the machine's Node about its paths; None before the first."""
+        path = self.folder / "nodes" / name
+        if not path.exists():
+            return None
+        text: str = json.loads(path.read_text())["metadata"]["annotations"]["stockyard.dev/overlay"]
+        return text
 
     def path(self, a: str, b: str) -> str:
         """Kind of the path from ``a`` to ``b``: ``hub``, ``direct``, ``relayed``; empty for not at all."""

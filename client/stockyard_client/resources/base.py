@@ -212,6 +212,11 @@ class Clusters(Collection):
         """The snapshots of etcd in the cluster's cloud: ``items``, the newest first, ``place``, ``failure``."""
         return self._transport.send("GET", path(self.name, cluster, "snapshots")).object()
 
+    def network(self, cluster: str) -> dict[str, Any]:
+        """The cluster's overlay: ``range``, None for a cluster without one, ``observed_at``, ``changed_at`` and
+        ``members``, those first that are down."""
+        return self._transport.send("GET", path(self.name, cluster, "network")).object()
+
     def restore(self, cluster: str, snapshot: str = "latest") -> Operation:
         """Begins to restore etcd from that snapshot, or from the latest."""
         body = {"snapshot": snapshot}

@@ -69,6 +69,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "ResumeCluster": ("cluster", "resume", "demo"),
     "ListSnapshots": ("cluster", "snapshots", "demo"),
     "MakeClusterToken": ("token", *CLUSTER),
+    "GetNetwork": ("cluster", "network", "demo"),
     "GetClusterTree": ("cluster", "tree", "demo"),
     "GetDisruptionSwitch": ("disruption", "show"),
     "SetDisruptionSwitch": ("disruption", "pause", "--all"),

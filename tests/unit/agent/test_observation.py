@@ -128,6 +128,17 @@ def test_large_post_drops_labels_that_scheduling_does_not_need(rig: Rig) -> None
     assert post["nodes"][0]["labels"] == needed
 
 
+def test_paths_that_a_machine_tells_are_posted_unless_they_are_too_long(rig: Rig) -> None:
+    for name, text in (("a", '{"direct": 1}'), ("b", "x" * 5_000), ("c", None)):
+        rig.add_node(name)["metadata"]["annotations"] = {"stockyard.dev/overlay": text} if text else None
+    rig.rounds(rig.agent(), 1)
+    assert [node.get("overlay") for node in rig.platform.posts[0]["nodes"]] == ['{"direct": 1}', None, None]
+    large = posted(5000, {f"kubernetes.io/noise-{number}": "x" * 60 for number in range(9)})
+    large["nodes"] = [{**node, "overlay": "x" * 4_000} for node in large["nodes"]]
+    post = json.loads(encoded(large, [], sequence=1, moment=START, pin=PIN))
+    assert "overlay" not in post["nodes"][0]
+
+
 def test_post_that_stays_too_large_raises_too_large(rig: Rig) -> None:
     with pytest.raises(TooLarge, match=re.escape("60000 nodes")):
         encoded(posted(60_000, {"stockyard.dev/claim": "ncl_1"}), [], sequence=1, moment=START, pin=PIN)

@@ -98,6 +98,8 @@ def show(context: Context, form: Form, explanation: Explanation, limit: int) -> 
     if explanation.node is not None:
         context.out.print()
         context.out.print(Text(node_text(explanation.node)), soft_wrap=True)
+    if explanation.network is not None:
+        context.out.print(Text(f"Network: {explanation.network}."), soft_wrap=True)
 
 
 def node_text(node: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ RENEW_PATH, SNAPSHOT_PATH = f"{FOLDER}/renew.sh", f"{FOLDER}/snapshot.sh"
 MEMBER_PATH = f"{FOLDER}/stockyard_member.py"
 BACKUP_PROGRAMS = ("stockyard_snapshot.py",)
 RESTORE_PROGRAMS = (*BACKUP_PROGRAMS, "stockyard_restore.py")
-OVERLAY_PROGRAMS = ("stockyard_overlay.py", "stockyard_overlay_peers.py")
+OVERLAY_PROGRAMS = ("stockyard_overlay.py", "stockyard_overlay_peers.py", "stockyard_overlay_report.py")
 """What machines are given when they need it, because user data has no room for it: so also an older machine takes
 snapshots as the newest release does."""
 _NEEDS_VOLUME = "RequiresMountsFor=/var/lib/control-plane\n"

@@ -23,6 +23,7 @@ from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import stockyard_overlay_peers as peers  # type: ignore[import-not-found]
+import stockyard_overlay_report  # type: ignore[import-not-found]
 
 INTERFACE = os.environ.get("STOCKYARD_OVERLAY_INTERFACE", "stockyard0")
 TICK = peers.TICK
@@ -42,6 +43,7 @@ class Overlay:
     """The overlay as this machine has it. ``own``: what the machine was told when it joined."""
 
     def __init__(self, own: dict[str, Any]) -> None:
+        self.interface = INTERFACE
         self.network = ipaddress.ip_network(own["range"])
         lower, upper = self.network.subnets(1)
         self.lower, self.upper = lower, upper
@@ -367,6 +369,7 @@ def keep(pause: Callable[[float], None] = time.sleep) -> None:
     """Keep the overlay until the process is ended."""
     overlay = Overlay(peers.load("overlay.json"))
     overlay.begin()
+    report = stockyard_overlay_report.Report()
     after = 0.0
     while True:
         try:
@@ -374,6 +377,7 @@ def keep(pause: Callable[[float], None] = time.sleep) -> None:
                 after = time.monotonic() + TICK
                 overlay.tick()
                 overlay.refresh()
+                report.tell(overlay)
                 with open(peers.STATUS + ".new", "w") as file:
                     json.dump(overlay.status(), file)
                 os.replace(peers.STATUS + ".new", peers.STATUS)

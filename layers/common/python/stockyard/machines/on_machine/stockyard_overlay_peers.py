@@ -76,13 +76,18 @@ def resolved(place: str) -> str:
     return f"{addresses[0][4][0]}:{port}"
 
 
+def own_context() -> ssl.SSLContext:
+    """Trust in the cluster's authority alone, with this machine's kubelet's certificate. Raises ``OSError``."""
+    context = ssl.create_default_context(cafile=AUTHORITY)
+    context.load_cert_chain(KUBELET)
+    return context
+
+
 def fetch_list() -> dict[str, Any]:
     """The list of machines as the cluster has it. Raises ``OSError``, ``ValueError``, ``KeyError``."""
     endpoint = load("endpoint.json")
-    context = ssl.create_default_context(cafile=AUTHORITY)
-    context.load_cert_chain(KUBELET)
     url = f"https://{endpoint['host']}:{endpoint['port']}{LIST}"
-    with urllib.request.urlopen(url, timeout=SECONDS, context=context) as answer:
+    with urllib.request.urlopen(url, timeout=SECONDS, context=own_context()) as answer:
         data = json.load(answer)["data"]
     return {"version": str(data["version"]), "peers": json.loads(data["peers"])}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.pools.records import Pool
@@ -11,9 +11,11 @@ from stockyard.domain.pools.views import hourly_price
 from stockyard.domain.profiles.records import PACK_READY, ClusterPacks
 from stockyard.domain.records import Cluster, NodeClaim, Operation
 from stockyard.lifecycle.pools.pool import READY, shown_status
+from stockyard.operations.clusters.network import home_of, networks_of
 from stockyard.operations.costs.report import report
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.fleet.pools.pools import claims_of, pools_of
+from stockyard.operations.machines import overlay_paths
 from stockyard.operations.services import Services
 
 MOST_CLAIMS = 200
@@ -43,11 +45,12 @@ def cluster_tree(services: Services, cluster: Cluster) -> dict[str, Any]:
     ]
     below += _profiles(services, cluster)
     claims = claims_of(services, cluster.id)
+    places = _places(services, cluster, claims)
     by_pool: defaultdict[str, list[NodeClaim]] = defaultdict(list)
     for claim in claims:
         by_pool[claim.pool].append(claim)
-    pools = [_pool(pool, by_pool.pop(pool.name, [])) for pool in pools_of(services, cluster.id)]
-    below += [*pools, *_claims([claim for remaining in by_pool.values() for claim in remaining])]
+    pools = [_pool(pool, by_pool.pop(pool.name, []), places) for pool in pools_of(services, cluster.id)]
+    below += [*pools, *_claims([claim for remaining in by_pool.values() for claim in remaining], places)]
     ready = next((c.message for c in cluster.conditions if c.type == "Ready"), "")
     root = node("cluster", cluster.name, cluster.status, id=cluster.id, message=ready, children=below)
     costs, of_claims = report(services, cluster)["hour"], hourly_price(claims)
@@ -72,23 +75,38 @@ def _profiles(services: Services, cluster: Cluster) -> list[dict[str, Any]]:
     return drawn
 
 
-def _pool(pool: Pool, claims: Sequence[NodeClaim]) -> dict[str, Any]:
+def _places(services: Services, cluster: Cluster, claims: Sequence[NodeClaim]) -> Mapping[str, str]:
+    """Network, and place in the overlay, of each claim's machine; empty for a cluster without one."""
+    paths = overlay_paths.paths_of(services, cluster, claims)
+    if paths is None:
+        return {}
+    networks = networks_of(services, claims)
+    return {
+        claim.id: "; ".join(
+            filter(None, (networks.get(claim.id, home_of(cluster)), overlay_paths.sentence(paths, claim.id)))
+        )
+        for claim in claims
+    }
+
+
+def _pool(pool: Pool, claims: Sequence[NodeClaim], places: Mapping[str, str]) -> dict[str, Any]:
     message = next((condition.message for condition in pool.conditions if condition.type == READY), "")
-    drawn = node("pool", pool.name, shown_status(pool), id=pool.id, message=message, children=_claims(claims))
+    drawn = node("pool", pool.name, shown_status(pool), id=pool.id, message=message, children=_claims(claims, places))
     return {**drawn, "type": pool.kind, "usd_hour": hourly_price(claims)}
 
 
-def _claims(claims: Iterable[NodeClaim]) -> list[dict[str, Any]]:
+def _claims(claims: Iterable[NodeClaim], places: Mapping[str, str]) -> list[dict[str, Any]]:
     """Claims with their nodes, those first that somebody may have to look at."""
     ordered = sorted(claims, key=lambda claim: (claim.phase == "Available" and not claim.deleting, claim.name))
-    nodes = [_claim(claim) for claim in ordered[:MOST_CLAIMS]]
+    nodes = [_claim(claim, places.get(claim.id, "")) for claim in ordered[:MOST_CLAIMS]]
     more = len(ordered) - MOST_CLAIMS
     return nodes if more <= 0 else [*nodes, node("more", f"{more} more node claims", "Available")]
 
 
-def _claim(claim: NodeClaim) -> dict[str, Any]:
+def _claim(claim: NodeClaim, place: str) -> dict[str, Any]:
     placed = claim.placement
-    below = [node("node", claim.node_name, claim.phase, id=claim.machine_id or None)] if claim.node_name else []
+    drawn_node = node("node", claim.node_name, claim.phase, id=claim.machine_id or None, message=place)
+    below = [drawn_node] if claim.node_name else []
     status = "Deleting" if claim.deleting else claim.phase
     drawn = node("node-claim", claim.name, status, id=claim.id, message=claim.message, children=below)
     return {

@@ -13,7 +13,7 @@ from stockyard.domain.nodes.node_types import NodeType, way_text
 from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.nodes.views import option_views
 from stockyard.domain.pools.limits import PricedType
-from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.records import Cluster, NodeClaim, NodeProvider
 from stockyard.domain.values.prices import PriceItem
 from stockyard.domain.values.quantities import resource_text
 from stockyard.domain.views import attributes
@@ -23,10 +23,13 @@ from stockyard.operations.fleet import opting_in
 from stockyard.operations.fleet.cures import cures_of
 from stockyard.operations.fleet.state import fleet_state, workload_of
 from stockyard.operations.fleet.templates import supply
+from stockyard.operations.machines import overlay_paths
+from stockyard.operations.node_claims.cluster_claims import claims_of
 from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import availability, load
 from stockyard.operations.node_providers.of_account import missing_provider
+from stockyard.operations.node_providers.reach import network_of
 from stockyard.operations.pricing import kept_warnings, plan_of
 from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused, unnamed_cluster
 from stockyard.operations.services import Services
@@ -74,6 +77,7 @@ def explain_claim(services: Services, id_or_name: str, *, with_cures: bool = Fal
         **_bound(claim, evaluations),
         "node": _node_view(services, claim),
         "cures": cures_of(services, claim) if with_cures else None,
+        "network": _network_text(services, claim),
     }
 
 
@@ -91,6 +95,19 @@ def _bound(claim: NodeClaim, evaluations: Sequence[Evaluation]) -> dict[str, flo
     bound = min(known_prices)
     gap = own[0] / bound - 1 if own and own[0] is not None and bound > 0 else None
     return {"bound": round(bound, 6), "gap": None if gap is None else round(gap, 6)}
+
+
+def _network_text(services: Services, claim: NodeClaim) -> str | None:
+    """Network of the claim's machine and its place in the cluster's overlay; None without an overlay or a machine
+    there."""
+    cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
+    paths = overlay_paths.paths_of(services, cluster, claims_of(services, cluster.id)) if cluster is not None else None
+    place = overlay_paths.sentence(paths, claim.id) if paths is not None else None
+    placed = claim.placement
+    provider = services.store.get(NodeProvider, placed.provider_id) if placed is not None and place else None
+    if provider is None:
+        return place
+    return f"{network_of(services.node_sources.get(provider.kind), provider)}; {place}"
 
 
 def _node_view(services: Services, claim: NodeClaim) -> dict[str, Any] | None:

@@ -28,7 +28,7 @@ from stockyard.lifecycle.nodes.node_commands import (
     seen_of,
 )
 from stockyard.operations.listing import every
-from stockyard.operations.machines import overlay
+from stockyard.operations.machines import overlay, overlay_paths
 from stockyard.operations.machines.first_node import note_first_node
 from stockyard.operations.machines.mirror import MIRROR, version_of
 from stockyard.operations.machines.overlay import OverlayList
@@ -111,6 +111,9 @@ def observe(
     if fresh:
         unclaimed = note_unclaimed(services, cluster, observation["nodes"], unclaimed)
         note_first_node(services, cluster, observation["nodes"], facts_of_posts)
+        overlay_paths.note(
+            services, cluster, observation["nodes"], facts_of_posts.get(f"{cluster.id}/{overlay_paths.DIGEST}")
+        )
     # A cluster that is being made asks often too: its first claims come as soon as it is ready.
     busy = any(not _is_patient(services, claim) for claim in claims) or cluster.status != "ready"
     busy_at = services.now() if busy or last is None else str(last.get("busy_at", ""))

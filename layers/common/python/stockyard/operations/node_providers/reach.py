@@ -13,3 +13,11 @@ def out_of_reach(source: object, provider: NodeProvider, cluster: Cluster | None
     if cluster is not None and cluster.settings.get(overlay.SETTING) and not isinstance(source, JoinsOverlay):
         return f"Machines of node provider {provider.name} take part in no overlay, and the cluster has one."
     return source.out_of_reach(provider, cluster) if isinstance(source, HasTopology) else None
+
+
+def network_of(source: object, provider: NodeProvider) -> str:
+    """Words for the network that machines of the provider stand in."""
+    if not isinstance(source, HasTopology):
+        return f"{provider.kind} of node provider {provider.name}"
+    place, account = source.location(provider)
+    return f"{provider.kind} {place} of cloud account {account}"

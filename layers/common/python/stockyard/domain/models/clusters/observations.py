@@ -86,6 +86,8 @@ class ObservedNode(Input):
     """What of that is for pods."""
     pods: Annotated[int, Field(ge=0)] = 0
     """How many pods are on it."""
+    overlay: Annotated[str, StringConstraints(max_length=4_096)] | None = None
+    """What its machine says of its paths in the cluster's overlay; null for nothing."""
 
 
 class CommandResult(Input):

@@ -112,3 +112,6 @@ class ExplanationView(View):
     """What its node is now; null while it has none, or where no agent tells of its cluster."""
     cures: CuresView | None
     """What would get a machine for a claim that waits; null where ``cures`` was not in the request."""
+    network: str | None
+    """The network that its machine stands in and its place in the cluster's overlay: address, hub, how many others it
+    reaches directly and through hubs. Null without an overlay, and before the machine is in it."""

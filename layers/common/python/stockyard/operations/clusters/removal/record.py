@@ -15,6 +15,7 @@ from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.machines.mirror import MIRROR
 from stockyard.operations.machines.observe import ATTENDED, OBSERVED
 from stockyard.operations.machines.overlay import TABLE, VERSION
+from stockyard.operations.machines.overlay_paths import DIGEST, REPORTS
 from stockyard.operations.machines.pending_pods import forgetting
 from stockyard.operations.machines.snapshot_reports import SNAPSHOTS
 from stockyard.operations.profiles.resolve import removal_writes
@@ -24,7 +25,7 @@ from stockyard.ports import Add, Remove, Write
 
 FACTS = (
     "reported_ready", "task_token", "bootstrapped", AUTHORITY, BOOT, CONSOLE, OBSERVED, PLAN, FIRST_NODE, FIRST_ROOM,
-    MIRROR, ATTENDED, TOKEN_FACT, SNAPSHOTS, RESTORE, TABLE, VERSION,
+    MIRROR, ATTENDED, TOKEN_FACT, SNAPSHOTS, RESTORE, TABLE, VERSION, REPORTS, DIGEST,
 )  # fmt: skip
 
 
