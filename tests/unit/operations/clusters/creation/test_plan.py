@@ -55,6 +55,17 @@ def test_plan_prices_every_public_address(world: Any, settings: dict[str, Any], 
     assert items[0].hour == pytest.approx(addresses * 0.005)
 
 
+def test_plan_names_what_it_assumes_of_an_overlays_egress(world: Any) -> None:
+    with_overlay = {"overlay": {"range": "100.64.0.0/16", "node_to_node": True}, "cloud_controllers": False}
+    plan = plan_creation(world.services, world.new_cluster(settings=with_overlay))
+    (item,) = [item for item in plan["price"]["items"] if "egress" in item["name"]]
+    assert item["name"] == "egress of the overlay, 100 GB a month assumed"
+    assert item["hour"] * 730 == pytest.approx(9.0, abs=0.01)
+    assert any("assumes 100 GB a month, 9.00 USD" in warning["detail"] for warning in plan["warnings"])
+    without = plan_creation(world.services, world.new_cluster())
+    assert not [item for item in without["price"]["items"] if "egress" in item["name"]]
+
+
 @pytest.mark.parametrize("name", sorted(SMALL))
 @pytest.mark.parametrize("grouped", [False, True])
 def test_plan_refuses_control_plane_too_small_for_kubeadm(

@@ -38,8 +38,10 @@ from stockyard.providers.clusters.ec2.network.network_configuration import (
 )
 
 ROLE_NAME_LIMIT = 64
-EGRESS_USD = 0.09
-"""A GB to the internet, of the first ten TB of a month."""
+EGRESS_USD, EGRESS_GB = 0.09, 100
+"""USD of a GB to the internet, of the first ten TB of a month: AWS's page of prices on demand, "Data Transfer OUT From
+Amazon EC2 To Internet", for most regions. And the GB of a month that a plan assumes for a cluster with an overlay, as
+nobody knows them before."""
 MOST_ETCD_DATA_GIB = 2
 """What etcd takes at most."""
 
@@ -75,6 +77,7 @@ def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
         *_etcd_items(cluster, gigabyte_month, prices.rate(place, "ebs_snapshot")),
         *_backup_items(cluster, prices.rate(place, "object_storage")),
         *_bastion_items(cluster, prices),
+        *_egress_items(cluster),
     ]
     gateways, addresses = nat_count(cluster.settings), _public_addresses(cluster)
     if gateways:
@@ -125,8 +128,9 @@ def _remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     settings = cluster.settings
     if settings.get(overlay.SETTING):
         text = (
-            f"What nodes of other networks are sent leaves AWS, for about {EGRESS_USD} USD a GB, and the load balancer"
-            " takes its share of what comes through hubs. It is in no price here."
+            f"What nodes of other networks are sent leaves AWS, for about {EGRESS_USD} USD a GB. The price assumes"
+            f" {EGRESS_GB} GB a month, {EGRESS_USD * EGRESS_GB:.2f} USD, whatever there will be; the load balancer"
+            " takes its share of what comes through hubs besides."
         )
         yield Finding("/settings/overlay", Note(text), warning=True)
     if is_given(settings) or not settings.get("zones") or zone_count(settings) == 1:
@@ -167,6 +171,13 @@ def _etcd_items(cluster: Cluster, gigabyte_month: float | None, snapshot_month: 
             _an_hour(snapshot_month, gib),
             (("snapshots/snapshot_policy", 1),),
         )
+
+
+def _egress_items(cluster: Cluster) -> Iterator[PriceItem]:
+    """What leaves AWS for nodes of other networks, by an assumption that its name tells."""
+    if cluster.settings.get(overlay.SETTING):
+        name = f"egress of the overlay, {EGRESS_GB} GB a month assumed"
+        yield PriceItem(name, 1, EGRESS_USD * EGRESS_GB / HOURS_A_MONTH, ((_BALANCER, 1),))
 
 
 def _backup_items(cluster: Cluster, gigabyte_month: float | None) -> Iterator[PriceItem]:
