@@ -12,7 +12,6 @@ import io
 import json
 import os
 import re
-import secrets
 import subprocess
 import sys
 import tarfile
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Protocol
 
 import yaml
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from local.authority import TRUST
 from local.children import start
@@ -123,12 +123,14 @@ class Place:
             self._prepare_overlay()
 
     def _prepare_overlay(self) -> None:
-        """Leave behind, once, what the script of a machine with an overlay does; its key is no real one."""
+        """Leave behind, once, what the script of a machine with an overlay does."""
         request = self.folder / "overlay.request"
         if request.exists():
             return
         self.play("systemctl", _SYSTEMCTL)
-        key = base64.b64encode(secrets.token_bytes(32)).decode()
+        private = X25519PrivateKey.generate()
+        (self.folder / "overlay.key").write_text(base64.b64encode(private.private_bytes_raw()).decode() + "\n")
+        key = base64.b64encode(private.public_key().public_bytes_raw()).decode()
         local = {"overlay_local": self.kubelet().address} if self.kubelet().address else {}
         request.write_text(json.dumps({"overlay_key": key, **local}), encoding="utf-8")
 

@@ -3,14 +3,19 @@ leaves."""
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from local.aws.accounts import ACME_ACCOUNT, REGION
 from stockyard.domain.clusters import overlay
 from stockyard.providers.clouds.cudo.client import Cudo
+from tests.harness import places
+from tests.harness.canaries import hits
 
 if TYPE_CHECKING:
     from local.testing.serving import Served
@@ -90,6 +95,39 @@ def test_nodes_of_both_clouds_join_one_cluster(
         for group in groups
     ]
     assert sorted(behind) == [*[0] * (overlay.HUBS - 1), 1]
+
+
+def test_its_machines_are_shown_with_network_and_address(served: Served, cluster: dict[str, Any]) -> None:
+    view = _good(served, "GET", f"clusters/{cluster['id']}/network")
+    assert view["range"] == overlay.DEFAULT_RANGE
+    members = {member["name"].rpartition("-")[0] or member["name"]: member for member in view["members"]}
+    assert set(members) == {"overlay", "near", "far"}
+    assert [member["hub"] for member in view["members"]].count(True) == 1
+    assert len({member["address"] for member in view["members"]}) == 3
+    assert members["near"]["network"] == members["overlay"]["network"] != members["far"]["network"]
+    assert "us-dallas-1" in members["far"]["network"]
+    explanation = _good(served, "GET", f"node-claims/{members['far']['claim']}/explanation")
+    assert members["far"]["address"] in explanation["network"]
+    assert "us-dallas-1" in explanation["network"]
+    tree = json.dumps(_good(served, "GET", f"clusters/{cluster['id']}/tree"))
+    assert all(f"overlay {members[name]['address']}" in tree for name in ("near", "far"))
+
+
+def test_private_keys_stay_on_their_machines(served: Served, cluster: dict[str, Any]) -> None:
+    keys = {path.parent.name: path.read_text().strip() for path in served.home.rglob("overlay.key")}
+    assert len(keys) >= 3
+    publics = {
+        base64.b64encode(
+            X25519PrivateKey.from_private_bytes(base64.b64decode(key)).public_key().public_bytes_raw()
+        ).decode()
+        for key in keys.values()
+    }
+    searched = [*places.everywhere(served)]
+    assert hits(keys, searched) == []
+    assert {place.kind for place in searched} >= {"record", "log", "user data", "start script", "stream", "history"}
+    # The public ones are found: in the table of the overlay's machines, at least.
+    table = "".join(place.text for place in searched if place.kind == "record")
+    assert sum(key in table for key in publics) >= 3, cluster["id"]
 
 
 def test_its_deletion_leaves_nothing(
