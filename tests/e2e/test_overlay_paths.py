@@ -99,7 +99,7 @@ def test_each_pair_is_reached_through_a_hub_first_and_directly_where_that_is_pos
 
 def judged(world: Networks) -> dict[str, MachinePaths]:
     """State of each machine by what all have written on their Nodes, as Stockyard reads it; by name."""
-    reports = {machine.address: read(world.told(name)) for name, machine in world.machines.items()}
+    reports = {machine.address: read(world.annotation(name)) for name, machine in world.machines.items()}
     hubs = [machine.address for machine in world.machines.values() if machine.hub]
     states = paths_of(hubs, reports, list(reports))
     return {name: states[machine.address] for name, machine in world.machines.items()}
@@ -115,7 +115,7 @@ def test_each_machine_says_how_it_is_reached(world: Networks) -> None:
     assert states["a"].home in {world.machines[name].address for name in "pq"}
     assert states["a"].since
     assert states["a"].handshake_at
-    assert all(len(world.told(name) or "") < 2_000 for name in world.machines)
+    assert all(len(world.annotation(name) or "") < 2_000 for name in world.machines)
 
 
 def test_cut_path_falls_back_to_the_hub_and_comes_back_when_it_mends(world: Networks) -> None:

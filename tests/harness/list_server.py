@@ -1,5 +1,5 @@
-"""A stand-in for the API server that serves one file to everybody, in a network namespace of its own, and keeps what is
-written on Nodes in ``nodes`` beside it: a file each.
+"""A stand-in for the API server, in a network namespace of its own. One file is served to everybody; what is written on
+Nodes is kept in ``nodes`` beside it, a file each.
 
 ``python -m tests.harness.list_server FILE CERTIFICATE KEY PORT``.
 """

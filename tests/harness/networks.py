@@ -236,7 +236,7 @@ table ip filter {{
         content: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         return content
 
-    def told(self, name: str) -> str | None:
+    def annotation(self, name: str) -> str | None:
         """Annotation of the machine's Node about its paths; None before the first."""
         path = self.folder / "nodes" / name
         if not path.exists():

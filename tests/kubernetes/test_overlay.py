@@ -79,8 +79,8 @@ def test_a_machine_reads_the_list_that_the_agent_writes_and_annotates_its_own_no
             machine.call(method, path, body, *([MERGE] if body else []))
     stockyard_overlay_report.write('{"direct":1,"down":{}}')
     rig.rounds(agent, 1, kubelets=False)
-    told = {node["name"]: node.get("overlay") for node in rig.platform.posts[-1]["nodes"]}
-    assert told == {"worker-1": '{"direct":1,"down":{}}', "worker-2": None}
+    annotations = {node["name"]: node.get("overlay") for node in rig.platform.posts[-1]["nodes"]}
+    assert annotations == {"worker-1": '{"direct":1,"down":{}}', "worker-2": None}
 
 
 def test_flannel_takes_the_overlays_interface_and_keeps_it(cluster: Cluster, tmp_path: Path) -> None:

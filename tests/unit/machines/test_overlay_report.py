@@ -58,13 +58,13 @@ def hear(own: overlay.Overlay, address: str, moment: float) -> None:
 
 
 def test_a_machine_says_its_hub_and_whom_it_reaches_through_it(moments: Moments, written: list[dict[str, Any]]) -> None:
-    own, told = member(hub=False), report.Report()
-    told.tell(own)
+    own, reporter = member(hub=False), report.Report()
+    reporter.tell(own)
     assert not written, "a program that begins has heard nobody"
     moments.now += report.PAUSE
     hear(own, "100.64.0.1", moments.now)
     own.home = "100.64.0.1"
-    told.tell(own)
+    reporter.tell(own)
     since = report.moment(moments.time())
     assert written == [
         {"direct": 1, "home": "100.64.0.1", "since": since, "relayed": ["100.64.0.2"], "count": 1,
@@ -74,31 +74,31 @@ def test_a_machine_says_its_hub_and_whom_it_reaches_through_it(moments: Moments,
     for _ in range(200):
         moments.now += peers.TICK
         hear(own, "100.64.0.1", moments.now)
-        told.tell(own)
+        reporter.tell(own)
     assert len(written) == 1, "what stays is not said again"
     for _ in range(200):
         moments.now += peers.TICK
         hear(own, "100.64.0.1", moments.now)
         own.peers["100.64.0.2"].direct = not own.peers["100.64.0.2"].direct
-        told.tell(own)
+        reporter.tell(own)
     assert 1 < len(written) <= 1 + 200 * peers.TICK / report.PAUSE, "what changes all the time is said once a minute"
 
 
 def test_a_hub_says_whom_it_does_not_hear_and_since_when(moments: Moments, written: list[dict[str, Any]]) -> None:
-    own, told = member(hub=True), report.Report()
+    own, reporter = member(hub=True), report.Report()
     last = moments.time()
     hear(own, "100.64.0.2", moments.now)
     own.peers["100.64.0.2"].direct = False
     for _ in range(40):
         moments.now += peers.TICK
         hear(own, "100.64.0.1", moments.now)
-        told.tell(own)
+        reporter.tell(own)
     assert written[-1]["down"] == {"100.64.0.2": report.moment(last)}
     hear(own, "100.64.0.2", moments.now)
     moments.now += report.PAUSE
     hear(own, "100.64.0.2", moments.now)
     hear(own, "100.64.0.1", moments.now)
-    told.tell(own)
+    reporter.tell(own)
     assert written[-1] == {"direct": 2, "down": {}, "handshake": "2023-11-14T22:13:20.000Z"}
 
 
@@ -112,10 +112,10 @@ def test_a_cluster_that_refuses_is_asked_once_a_minute(
         raise OSError("403")
 
     monkeypatch.setattr(report, "write", refuse)
-    own, told = member(hub=False), report.Report()
+    own, reporter = member(hub=False), report.Report()
     for _ in range(int(report.PAUSE / peers.TICK) * 10):
         moments.now += peers.TICK
-        told.tell(own)
+        reporter.tell(own)
     assert 9 <= len(tries) <= 11
 
 

@@ -12,20 +12,20 @@ FAR = {
     "address": "100.64.0.7", "hub": False, "since": "2026-01-01T00:00:00.000Z", "home": "cp", "direct": 1, "relayed": 1,
     "through_hub": ["far-2"],
 }  # fmt: skip
-GONE = {**FAR, "name": "far-2", "node": None, "state": "down", "home": None, "direct": None, "relayed": None,
+LOST = {**FAR, "name": "far-2", "node": None, "state": "down", "home": None, "direct": None, "relayed": None,
         "through_hub": []}  # fmt: skip
 VIEW = {"range": "100.64.0.0/16", "observed_at": "2026-01-01T00:00:00.000Z", "changed_at": None,
-        "members": [GONE, HUB, FAR]}  # fmt: skip
+        "members": [LOST, HUB, FAR]}  # fmt: skip
 
 
 def test_members_are_listed_with_paths_and_what_is_down(cli, api):
     for view in (VIEW, VIEW, VIEW, {**VIEW, "members": [], "observed_at": None}, {**VIEW, "range": None}):
         api.answer("GET", "/v1/clusters/demo/network", view)
     result = cli("cluster", "network", "demo")
-    heading, gone, hub, far = result.stdout.splitlines()
+    heading, lost, hub, far = result.stdout.splitlines()
     assert heading.split()[:4] == ["MEMBER", "ADDRESS", "NETWORK", "STATE"]
-    assert gone.split()[0] == "far-2"
-    assert " down " in gone
+    assert lost.split()[0] == "far-2"
+    assert " down " in lost
     assert " itself " in hub
     assert "cudo us-dallas-1 of cloud account 4" in far
     assert " cp " in far

@@ -60,9 +60,9 @@ def test_a_machine_is_down_when_no_living_hub_hears_it() -> None:
     assert {address: state.state for address, state in states.items()} == {P: UP, Q: UP, A: DOWN, B: UP}
     assert (states[A].since, states[B].since, states[B].home, states[B].handshake_at) == (LATER, THEN, P, LATER)
     assert (states[B].direct, states[B].relayed, states[B].through_hub, states[P].relayed) == (2, 1, (B,), 0)
-    one = paths_of([P, Q], {P: hub(a=THEN), Q: hub(), A: NODE}, [A, B])
-    assert [one[A].state, one[B].state] == [UP, UP], "one hub hears it"
-    assert one[B].direct is None
+    states = paths_of([P, Q], {P: hub(a=THEN), Q: hub(), A: NODE}, [A, B])
+    assert [states[A].state, states[B].state] == [UP, UP], "one hub hears it"
+    assert states[B].direct is None
 
 
 def test_what_a_dead_hub_said_last_counts_no_more() -> None:

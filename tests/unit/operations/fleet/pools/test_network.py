@@ -48,10 +48,10 @@ def claims(yard: Yard) -> list[NodeClaim]:
 def post(yard: Yard, down: dict[str, str] | None = None, **more: Any) -> list[dict[str, Any]]:
     """Nodes of a post: the hub, and both workers, of which the first one says ``more``."""
     first, second = claims(yard)
-    said = {"direct": 1, "relayed": ["100.64.0.3"], "count": 1, "home": "100.64.0.1", "since": THEN, **more}
+    report = {"direct": 1, "relayed": ["100.64.0.3"], "count": 1, "home": "100.64.0.1", "since": THEN, **more}
     return [
         {"name": "plane", "labels": PLANE, "overlay": json.dumps({"direct": 2, "down": down or {}})},
-        {"name": first.node_name or first.name, "labels": {}, "overlay": json.dumps(said)},
+        {"name": first.node_name or first.name, "labels": {}, "overlay": json.dumps(report)},
         {"name": second.node_name or second.name, "labels": {}, "overlay": "nonsense"},
         {"name": "stranger", "labels": {}, "overlay": json.dumps({"direct": 9, "down": {"100.64.0.2": LATER}})},
     ]
@@ -63,34 +63,39 @@ def note(yard: Yard, nodes: list[dict[str, Any]]) -> None:
     overlay_paths.note(services, cluster, nodes, digest)
 
 
-def seen(yard: Yard) -> dict[str, Any]:
+def view_of(yard: Yard) -> dict[str, Any]:
     view = network_view(yard.nodes.services, yard.current())
     NetworkView.model_validate(view)
     return view
 
 
 def test_members_stand_with_networks_and_paths(yard: Yard, cluster: Cluster) -> None:
-    assert {member["state"] for member in seen(yard)["members"]} == {"unknown"}
+    assert {member["state"] for member in view_of(yard)["members"]} == {"unknown"}
     note(yard, post(yard, handshake=LATER))
     first, second = claims(yard)
-    view = seen(yard)
+    view = view_of(yard)
     assert (view["range"], view["changed_at"]) == (rules.DEFAULT_RANGE, yard.nodes.services.now())
-    hub, one, two = view["members"]
+    hub, first_row, second_row = view["members"]
     assert (hub["name"], hub["node"], hub["address"], hub["hub"], hub["claim"]) == (
         cluster.name, "plane", "100.64.0.1", True, None,
     )  # fmt: skip
     assert f"of cloud account {cluster.cloud_account_id}" in hub["network"]
-    assert one == {
+    assert first_row == {
         "name": first.name, "claim": first.id, "node": first.node_name or first.name, "address": "100.64.0.2",
         "network": "simulated of node provider sim", "hub": False, "state": "up", "since": THEN, "home": "plane",
         "handshake_at": LATER, "direct": 1, "relayed": 1, "through_hub": [second.node_name or second.name],
     }  # fmt: skip
-    assert (two["name"], two["state"], two["direct"], two["node"]) == (second.name, "up", None, None)
+    assert (second_row["name"], second_row["state"], second_row["direct"], second_row["node"]) == (
+        second.name,
+        "up",
+        None,
+        None,
+    )
 
 
 def test_what_is_down_comes_first_with_its_moment(yard: Yard, cluster: Cluster) -> None:
     note(yard, post(yard, {"100.64.0.3": LATER}))
-    member = seen(yard)["members"][0]
+    member = view_of(yard)["members"][0]
     assert (member["name"], member["state"], member["since"]) == (claims(yard)[1].name, "down", LATER)
     services = yard.nodes.services
     first, second = claims(yard)
@@ -123,18 +128,18 @@ def test_only_changes_are_kept_and_seldom(yard: Yard, cluster: Cluster) -> None:
         assert len(writes) == 3
     without = replace(cluster, settings={}, version=cluster.version + 1)
     services.store.commit(Replace(without))
-    kept = services.store.get(Fact, f"{cluster.id}/{overlay_paths.REPORTS}")
+    before = services.store.get(Fact, f"{cluster.id}/{overlay_paths.REPORTS}")
     yard.nodes.clock.advance(3600)
     note(yard, post(yard, {"100.64.0.3": LATER}))
-    assert services.store.get(Fact, f"{cluster.id}/{overlay_paths.REPORTS}") == kept
+    assert services.store.get(Fact, f"{cluster.id}/{overlay_paths.REPORTS}") == before
     assert network_view(services, yard.current())["range"] is None
     assert explain_claim(services, claims(yard)[0].id)["network"] is None
 
 
 def test_the_largest_reports_stay_below_a_record(yard: Yard, cluster: Cluster) -> None:
-    said = {"direct": 1, "relayed": [f"100.127.255.{n}" for n in range(20)], "count": 2000, "home": "100.127.255.1",
+    report = {"direct": 1, "relayed": [f"100.127.255.{n}" for n in range(20)], "count": 2000, "home": "100.127.255.1",
             "since": THEN, "handshake": LATER}  # fmt: skip
-    note(yard, [{"name": f"n-{n:060}", "labels": {}, "overlay": json.dumps(said)} for n in range(1_000)])
+    note(yard, [{"name": f"n-{n:060}", "labels": {}, "overlay": json.dumps(report)} for n in range(1_000)])
     fact = yard.nodes.services.store.get(Fact, f"{cluster.id}/{overlay_paths.REPORTS}")
     assert fact is not None
     assert len(fact.value) < overlay_paths.MOST_BYTES

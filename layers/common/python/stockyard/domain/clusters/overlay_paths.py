@@ -38,17 +38,17 @@ def read(text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        said = json.loads(text)
-        report: dict[str, Any] = {"direct": _count(said["direct"])}
-        report |= {name: _moment(said[name]) for name in ("since", HANDSHAKE) if name in said}
-        if "home" in said:
-            report["home"] = _address(said["home"])
-        if "down" in said:
-            pairs = list(said["down"].items())[:MOST_NAMED]
+        document = json.loads(text)
+        report: dict[str, Any] = {"direct": _count(document["direct"])}
+        report |= {name: _moment(document[name]) for name in ("since", HANDSHAKE) if name in document}
+        if "home" in document:
+            report["home"] = _address(document["home"])
+        if "down" in document:
+            pairs = list(document["down"].items())[:MOST_NAMED]
             report["down"] = {_address(address): _moment(at) for address, at in pairs}
         else:
-            report["relayed"] = [_address(address) for address in said["relayed"][:MOST_NAMED]]
-            report["count"] = max(_count(said["count"]), len(report["relayed"]))
+            report["relayed"] = [_address(address) for address in document["relayed"][:MOST_NAMED]]
+            report["count"] = max(_count(document["count"]), len(report["relayed"]))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return report
@@ -74,7 +74,7 @@ def _moment(value: object) -> str:
 
 def still(reports: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Reports without what moves while nothing changes."""
-    return {name: {key: said[key] for key in said if key != HANDSHAKE} for name, said in reports.items()}
+    return {name: {key: report[key] for key in report if key != HANDSHAKE} for name, report in reports.items()}
 
 
 def paths_of(
@@ -98,9 +98,9 @@ def _paths(
 ) -> MachinePaths:
     report = reports.get(address) or {}
     silences = [down[address] for hub, down in judges.items() if hub != address and address in down]
-    others = [hub for hub in judges if hub != address]
-    is_down = bool(others) and len(silences) == len(others)
-    state = DOWN if is_down else UP if others or address in judges else UNKNOWN
+    other_hubs = [hub for hub in judges if hub != address]
+    is_down = bool(other_hubs) and len(silences) == len(other_hubs)
+    state = DOWN if is_down else UP if other_hubs or address in judges else UNKNOWN
     missing = {silent for down in judges.values() for silent in down}
     relayed = [other for other in report.get("relayed", ()) if other not in missing]
     count = report.get("count")

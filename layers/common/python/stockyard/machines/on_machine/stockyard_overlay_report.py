@@ -54,21 +54,21 @@ class Report:
         now = time.monotonic()
         if overlay.home != self.home:
             self.home, self.since = overlay.home, moment(time.time())
-        others = [peer for peer in overlay.peers.values() if not peer.direct and not overlay.alive(peer)]
+        distant_peers = [peer for peer in overlay.peers.values() if not peer.direct and not overlay.alive(peer)]
         if overlay.hub:
             silent = {
                 peer.address: moment(time.time() - now + max(peer.heard, peer.begun))
-                for peer in others
+                for peer in distant_peers
                 if now - max(peer.heard, peer.begun) > SILENT
             }
             # The clock may be set meanwhile: what was said of a silence stands until it ends.
             self.lost = {address: self.lost.get(address, at) for address, at in silent.items()}
-        content: dict[str, Any] = {"direct": len(overlay.peers) - len(others)}
+        content: dict[str, Any] = {"direct": len(overlay.peers) - len(distant_peers)}
         if self.home:
             content |= {"home": self.home, "since": self.since}
         if overlay.hub:
             return content | {"down": dict(sorted(self.lost.items())[:MOST_DOWN])}
-        relayed = sorted(peer.address for peer in others)
+        relayed = sorted(peer.address for peer in distant_peers)
         return content | {"relayed": relayed[:MOST_RELAYED], "count": len(relayed)}
 
     def handshake(self, overlay: Any) -> dict[str, str]:

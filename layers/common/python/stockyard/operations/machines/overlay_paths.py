@@ -92,8 +92,8 @@ def paths_of(services: Services, cluster: Cluster, claims: Iterable[NodeClaim]) 
         return None
     fact = services.store.get(Fact, f"{cluster.id}/{TABLE}")
     peers = Table.read(fact.value if fact is not None else None).peers
-    told = services.store.get(Fact, f"{cluster.id}/{REPORTS}")
-    by_node: dict[str, dict[str, Any]] = json.loads(told.value) if told is not None else {}
+    reports_fact = services.store.get(Fact, f"{cluster.id}/{REPORTS}")
+    by_node: dict[str, dict[str, Any]] = json.loads(reports_fact.value) if reports_fact is not None else {}
     nodes = {claim.id: claim.host_name or claim.node_name or claim.name for claim in claims}
     # The first machine of a control plane belongs to no claim: its node is the one that is left.
     strangers = [name for name in by_node if by_node[name].get("plane") and name not in nodes.values()]
@@ -108,7 +108,7 @@ def paths_of(services: Services, cluster: Cluster, claims: Iterable[NodeClaim]) 
         for owner, address in address_of.items()
     ]
     names = {address: nodes.get(owner, cluster.name) for owner, address in address_of.items()}
-    return OverlayPaths(span, members, told.time if told is not None else None, names)
+    return OverlayPaths(span, members, reports_fact.time if reports_fact is not None else None, names)
 
 
 def sentence(paths: OverlayPaths, owner: str) -> str | None:

@@ -174,7 +174,7 @@ def _etcd_items(cluster: Cluster, gigabyte_month: float | None, snapshot_month: 
 
 
 def _egress_items(cluster: Cluster) -> Iterator[PriceItem]:
-    """What leaves AWS for nodes of other networks, by an assumption that its name tells."""
+    """Price of what leaves AWS for nodes of other networks, by an assumption that its name tells."""
     if cluster.settings.get(overlay.SETTING):
         name = f"egress of the overlay, {EGRESS_GB} GB a month assumed"
         yield PriceItem(name, 1, EGRESS_USD * EGRESS_GB / HOURS_A_MONTH, ((_BALANCER, 1),))
