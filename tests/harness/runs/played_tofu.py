@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stockyard.errors import IllegalTransition
@@ -49,6 +49,8 @@ class PlayedTofu:
     """Names of which a plan would change something."""
     broken: bool = False
     """Whether no template can be planned."""
+    commit: str | None = None
+    """Commit that its templates are of."""
     tasks: list[dict[str, Any]] = field(default_factory=list)
 
     def __call__(self, machine: Machine) -> Iterator[float]:
@@ -65,7 +67,7 @@ class PlayedTofu:
         except IllegalTransition:
             return
         self.tasks.append(task)
-        report = yield from self._tofu(machine, task, run)
+        report = replace((yield from self._tofu(machine, task, run)), commit=self.commit)
         machine.request("end", lambda: runs.end_of(self.services(), self.seals, run(), report))
 
     def _tofu(

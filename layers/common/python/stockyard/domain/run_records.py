@@ -47,6 +47,8 @@ class ProviderRun(VersionedRecord):
     error: str | None = None
     """Why it failed, in a sentence; None where it did not, or runs."""
     has_result: bool = False
+    commit: str | None = None
+    """The commit of a repository that it had its template from; None for another source, or while it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ class RunState(VersionedRecord):
     """The last run that was to make something: its task is kept beside the state, so that what it made is removed by
     the same."""
     commit: str | None = None
-    """The commit of a repository that the last run had its template from; None for another source."""
+    """The commit of a repository that was applied last; None for another source. What was made is removed by the
+    template of that commit."""
     is_touched: bool = False
     """Whether a run has begun that may have made something."""
     is_unsure: bool = False

@@ -127,6 +127,10 @@ class Runs(Protocol):
         """Outputs or differences that a run has told at its end. Empty where it told nothing, or is over long ago."""
         ...
 
+    def applied(self, workspace: str) -> Mapping[str, Any] | None:
+        """Task of the last run that was to make something, which may hold secrets; None for none."""
+        ...
+
     def url(self, run: ProviderRun) -> str:
         """Address of the run at the API."""
         ...

@@ -61,6 +61,14 @@ def test_a_plan_is_a_run_whose_result_is_told_at_the_next_look(life: NodeLife) -
     assert len(life.runs()) == 3
 
 
+def test_a_plan_has_the_user_data_that_was_applied(life: NodeLife) -> None:
+    after_its_plan(life)
+    applied, planned = life.tofu.tasks
+    for name in ("userData", "userDataBase64"):
+        assert planned["variables"]["vcluster"][name] == applied["variables"]["vcluster"][name] != ""
+    assert planned["secrets"] == applied["secrets"] != [], "the machine's token is hidden in both logs"
+
+
 def test_what_differs_is_said_on_the_claim(life: NodeLife) -> None:
     life.tofu.changed.add("one")
     after_its_plan(life)

@@ -43,11 +43,13 @@ def test_a_template_of_nodes_is_given_the_outputs_of_its_environment() -> None:
 def test_what_was_applied_is_destroyed_whatever_the_document_says_by_then() -> None:
     life = EndedLife()
     life.changes = {"nodeTemplate": {"inline": "# another one", "timeout": "5m"}}
+    life.tofu.commit = "a" * 40
     life.run()
     applied, destroyed = life.tofu.tasks
     assert (applied["command"], destroyed["command"]) == ("apply", "destroy")
     for part in ("files", "variables", "timeout_seconds"):
         assert destroyed[part] == applied[part], part
+    assert (applied.get("commit"), destroyed["commit"]) == (None, "a" * 40)
     assert life.wrong() == []
 
 

@@ -267,8 +267,12 @@ def test_a_template_of_a_repository_is_taken_at_its_place(api: RunApi, played: P
             api.task["git"] = {**place, **more}
             run(api, played, number)
             assert (api.ends[-1]["end"], api.ends[-1]["error"], api.ends[-1]["commit"]) == ("done", None, commit)
+        api.task |= {"git": {**place, "ref": "refs/heads/main"}, "commit": first}
+        run(api, played, 5)
+        assert api.ends[-1]["commit"] == first, "what was applied is removed by the same"
+        del api.task["commit"]
         for number, (name, value) in enumerate(
-            (("sub_path", "../.."), ("sub_path", "nowhere"), ("commit", "f" * 40), ("ref", "--upload-pack=touch x")), 5
+            (("sub_path", "../.."), ("sub_path", "nowhere"), ("commit", "f" * 40), ("ref", "--upload-pack=touch x")), 6
         ):
             api.task["git"] = {**place, name: value}
             run(api, played, number)

@@ -39,6 +39,8 @@ class RunTask(View):
     """Whether a run before died, so that what it made may be missing in the state."""
     unlock: str | None = None
     """The id of the lock that the run before has left behind; absent for none."""
+    commit: str | None = None
+    """The commit of the repository to take in any case: what was applied. Absent where the task says it."""
 
 
 class RunLines(Input):

@@ -76,8 +76,9 @@ def begin(services: Services, seals: Seals, run: ProviderRun) -> dict[str, Any]:
         raise IllegalTransition("The run has begun already, or what it works for is over.") from None
     lock = state.lock
     unlock = {"unlock": lock.id} if lock is not None and lock.run != run.id else {}
+    fixed = {"commit": state.commit} if run.makes and not is_apply and state.commit is not None else {}
     passphrase = passphrase_of(services.token_key, services.tenant, run.workspace)
-    return {**task, **unlock, "passphrase": passphrase, "unsure": state.is_unsure}
+    return {**task, **unlock, **fixed, "passphrase": passphrase, "unsure": state.is_unsure}
 
 
 def keep_lines(services: Services, seals: Seals, run: ProviderRun, first: int, lines: Sequence[str]) -> None:
@@ -140,6 +141,7 @@ def end_run_record(services: Services, run_id: str, report: RunReport) -> Provid
             error=report.error,
             ended_at=services.now(),
             has_result=report.result is not None,
+            commit=report.commit,
             version=run.version + 1,
         )
         state = services.store.get(RunState, run.workspace)
@@ -154,8 +156,9 @@ def _settled(state: RunState, run: ProviderRun, report: RunReport) -> RunState |
     """The state after that end of a run; None where it stays as it is."""
     if run.status != "begun":
         return None  # it has done nothing
+    commit = (report.commit if run.command == APPLY else None) or state.commit
     if report.end in DIED:
-        changed = replace(state, is_unsure=state.is_unsure or run.makes)
+        changed = replace(state, is_unsure=state.is_unsure or run.makes, commit=commit)
     else:
         is_own = state.lock is not None and state.lock.run == run.id
         changed = replace(
@@ -163,7 +166,7 @@ def _settled(state: RunState, run: ProviderRun, report: RunReport) -> RunState |
             is_touched=state.is_touched and not report.is_empty,
             is_unsure=state.is_unsure and not run.makes,
             lock=None if is_own else state.lock,
-            commit=report.commit or state.commit,
+            commit=commit,
         )
     return None if changed == state else replace(changed, version=state.version + 1)
 

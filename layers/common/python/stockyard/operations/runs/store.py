@@ -95,6 +95,11 @@ class StoreRuns:
         """See ``ports.runs.Runs.result``."""
         return (open_sealed(self.services, self.seals, run.id, RESULT) or {}) if run.has_result else {}
 
+    def applied(self, workspace: str) -> Mapping[str, Any] | None:
+        """See ``ports.runs.Runs.applied``."""
+        state = self.state(workspace)
+        return open_applied(self.services, self.seals, state) if state is not None else None
+
     def url(self, run: ProviderRun) -> str:
         """See ``ports.runs.Runs.url``."""
         return f"{self.services.settings.api_url.rstrip('/')}/v1/runs/{run.id}"

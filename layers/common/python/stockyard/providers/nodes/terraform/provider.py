@@ -151,8 +151,15 @@ class TerraformNodes:
         if running.runs.state(_workspace(work)) is None:
             return None
         planned = self._apply(work, type_name, placement)
-        new = replace(planned.new, name="drift", command=PLAN, makes=False)
-        outcome = running.anew(replace(planned, new=new), PLAN_IS_NEW_SECONDS)
+        applied = running.runs.applied(planned.new.workspace) or {}
+        secrets = tuple(applied.get("secrets", ()))
+        new = replace(planned.new, name="drift", command=PLAN, makes=False, secrets=secrets)
+
+        def task() -> Mapping[str, Any]:
+            task = dict(planned.task() if planned.task is not None else {})
+            return {**task, "variables": variables.as_applied(task["variables"], applied)}
+
+        outcome = running.anew(replace(planned, new=new, task=task), PLAN_IS_NEW_SECONDS)
         if isinstance(outcome, Outcome):
             raise VendorUnavailable(outcome.message)
         check_end(outcome)

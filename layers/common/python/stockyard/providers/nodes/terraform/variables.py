@@ -50,6 +50,14 @@ def of_node(work: NodeWork, type_name: str, placement: Placement, first_boot: Fi
     }
 
 
+def as_applied(new: Mapping[str, Any], applied: Mapping[str, Any]) -> dict[str, Any]:
+    """New variables with the user data that was applied: it has the token of the machine that is there, which nothing
+    else is told, and a release of ours that writes another one makes no node another."""
+    before = (applied.get("variables") or {}).get("vcluster") or {}
+    user_data = {name: before[name] for name in ("userData", "userDataBase64") if name in before}
+    return {**new, "vcluster": {**new["vcluster"], **user_data}}
+
+
 def of_environment(work: EnvironmentWork, infrastructure: Mapping[str, Any] | None) -> dict[str, Any]:
     """``vcluster`` for a template of an environment; the second stage gets the outputs of the first."""
     properties = {**work.provider.properties, **work.environment.properties}

@@ -56,7 +56,7 @@ def template_of(task: dict[str, Any], room: Path, log: Log, credentials: str | N
     """Folder of the template, and the commit that it is of; None where it is of no repository."""
     from_git = task.get("git")
     if from_git:
-        return cloned(from_git, room, log, credentials)
+        return cloned({**from_git, "commit": task.get("commit") or from_git.get("commit")}, room, log, credentials)
     return unpacked(task["files"], room / "template"), None
 
 
