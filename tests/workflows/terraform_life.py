@@ -3,6 +3,7 @@ store in memory. Time passes on a virtual clock."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from stockyard.ports import Create
 from stockyard.ports.runs import Runner
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from stockyard.providers.nodes.terraform.provider import TerraformConfig, TerraformNodes
+from stockyard.providers.nodes.terraform.repositories import Repositories
 from tests.harness.crash.faults import Errors
 from tests.harness.runs.memory_runner import MemoryRunner
 from tests.harness.runs.played_tofu import PlainSeals, PlayedTofu
@@ -77,6 +79,8 @@ class TerraformLife(MachineLife):
     a template for environments too."""
 
     provider = "tofu."
+    template: Mapping[str, Any] = {"inline": TEMPLATE}
+    repositories: Repositories | None = None
 
     def __init__(self, injection: FaultInjection | None = None, *, environment: bool = False) -> None:
         world = make_world()
@@ -94,14 +98,18 @@ class TerraformLife(MachineLife):
         )  # fmt: skip
         world.services.store.commit(Create(cluster))
         small = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "cost": 1, "maxCapacity": 1}
-        block: dict[str, Any] = {"nodeTemplate": {"inline": TEMPLATE, "timeout": "10m"}, "runner": {"cloudAccount": 1}}
+        block: dict[str, Any] = {"nodeTemplate": {**self.template, "timeout": "10m"}, "runner": {"cloudAccount": 1}}
         if environment:
             block["nodeEnvironmentTemplate"] = {"infrastructure": {"inline": TEMPLATE, "timeout": "10m"}}
         nodes.provider("tofu", small, kind="terraform", block=block)
         config = TerraformConfig("https://api.example", "us-east-1")
         runner: Any = FaultyRunner(self.memory_runner, self.injection)
         source = TerraformNodes(
-            config, runner, lambda _: StoreRuns(nodes.services, self.seals), lambda _: nodes.services.store
+            config,
+            runner,
+            lambda _: StoreRuns(nodes.services, self.seals),
+            lambda _: nodes.services.store,
+            self.repositories,
         )
         sources = {"terraform": source, "simulated": SimulatedNodes(lambda _: store)}
         nodes.services = with_ports(replace(nodes.services, store=store), node_sources=sources)

@@ -89,7 +89,7 @@ def test_every_kind_and_field_of_a_block_is_in_the_document() -> None:
 
 
 def test_every_reason_of_drift_and_what_is_no_template_is_in_the_document() -> None:
-    rows = dict(re.findall(r"^\| `(\w+(?:Changed|Drifted))` \| (.*) \|$", TEXT, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `(\w+(?:Changed|Moved|Drifted))` \| (.*) \|$", TEXT, re.MULTILINE))
     assert tuple(rows) == ALL_REASONS
     hidden = {"nodeTypes", "capacityTypes", "instanceTypes", "machineTypes", "sizes", "nodeEnvironmentTemplate"}
     assert [name for name in sorted(_NOT_OF_THE_TEMPLATE - hidden) if f"`{name}`" not in rows[TEMPLATE]] == []

@@ -65,6 +65,18 @@ class MachineHolds(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class TemplatePlace:
+    """Place of a template that may move, such as a branch of a repository. ``name`` is for people."""
+
+    key: str
+    name: str
+    interval_seconds: int
+    """Between two looks at it."""
+    hindrance: str | None
+    """Reason why nobody of ours may look there, as a clause; None where one may."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeWork:
     """Description of one step of one claim, for its source. ``ledger`` is the claim's.
 

@@ -20,7 +20,7 @@ from stockyard.domain.values.requirements import Requirement
 from stockyard.domain.values.states import PowerWish
 from stockyard.ports.clouds import Tagged
 from stockyard.ports.clusters import Finding, Outcome
-from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork, TemplatePlace
 
 HINDRANCE = "hindrance"
 """The fact of a launch that is not done: what its vendor says is in its way."""
@@ -148,6 +148,24 @@ class Compares(Protocol):
     def drift(self, work: NodeWork) -> str | None:
         """Differences between the claim's machine and a new one, in words for people and without values of secrets;
         None for none. Changes nothing. Raises ``VendorError`` where that cannot be told now."""
+        ...
+
+
+@runtime_checkable
+class FollowsTemplates(Protocol):
+    """A source whose templates may stand in places that move. What each is at the provider's record says."""
+
+    def template_places(self, provider: NodeProvider) -> Sequence[TemplatePlace]:
+        """The places of the provider's templates that may move. Makes no call."""
+        ...
+
+    def newest(self, place: TemplatePlace) -> str:
+        """Revision that the place is at now. Raises ``VendorError`` where that cannot be told."""
+        ...
+
+    def moved(self, work: NodeWork) -> str | None:
+        """From and to which revision the place of the claim's template has moved since the machine was made, as a
+        sentence; None where it has not, or that is not known. Asks no vendor."""
         ...
 
 

@@ -54,6 +54,9 @@ class NodeProvider(VersionedRecord):
     removing_until: str = ""
     """Until this moment it is on its way out, and no claim begins with it. Empty when nobody removes it."""
     sequence: int = 0
+    template_revisions: dict[str, str] = field(default_factory=dict)
+    """Revision, such as a commit, that each moving place of its templates is at, by the place; none of one that does
+    not answer, or is not followed."""
 
     def is_leaving(self, now: str) -> bool:
         """Whether somebody removes it at this moment."""

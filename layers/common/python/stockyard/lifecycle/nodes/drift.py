@@ -28,13 +28,17 @@ REASONS = (TYPE, TEMPLATE, PROPERTIES)
 """In the order of a fingerprint's parts."""
 MACHINE = "MachineChanged"
 """Said by a source that was asked, see ``ports.nodes.Compares``; not of the document."""
-ALL_REASONS = (*REASONS, MACHINE, *pool_drift.REASONS)
+MOVED = "TemplateMoved"
+"""The same of a node whose template stands in a place that has moved, see ``ports.nodes.FollowsTemplates``."""
+ASKED_REASONS = (MOVED, MACHINE)
+ALL_REASONS = (*REASONS, *ASKED_REASONS, *pool_drift.REASONS)
 """The first by which a node differs is its condition's reason."""
 AS_LAUNCHED, AS_LAUNCHED_TEXT = "AsLaunched", "Type, template and properties are as launched."
 _NAMES = {
     TYPE: "type",
     TEMPLATE: "template",
     PROPERTIES: "properties",
+    MOVED: "where the template stands",
     MACHINE: "what the provider would make",
     pool_drift.NODE_POOL: "the pool's template",
     pool_drift.REQUIREMENTS: "the pool's requirements",
@@ -124,7 +128,8 @@ def note_drift(
     reason, message = AS_LAUNCHED, AS_LAUNCHED_TEXT
     if reasons:
         names = ", ".join(_NAMES[reason] for reason in reasons)
-        words = f" {claim.machine_drift}" if MACHINE in reasons and claim.machine_drift else ""
+        is_of_vendor = any(reason in ASKED_REASONS for reason in reasons)
+        words = f" {claim.machine_drift}" if is_of_vendor and claim.machine_drift else ""
         reason, message = reasons[0], f"Changed since the launch: {names}.{words}"
     is_shown = current is not None and (current.status, current.reason, current.message) == (status, reason, message)
     if is_shown and before == reasons:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.domain.values import times
 from stockyard.errors import Conflict
-from stockyard.lifecycle.nodes.drift import MACHINE, note_drift
+from stockyard.lifecycle.nodes.drift import ASKED_REASONS, MACHINE, MOVED, note_drift
 from stockyard.lifecycle.nodes.node_phases import MACHINE_PHASE
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.node_claims.drift import note
@@ -20,7 +20,7 @@ from stockyard.operations.node_claims.work import node_work
 from stockyard.operations.node_providers.catalog import source_of
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
-from stockyard.ports.nodes import Compares
+from stockyard.ports.nodes import Compares, FollowsTemplates
 
 MOST = 20
 """Machines that one sweep of a place compares: a comparison may take its vendor a while. The others are next."""
@@ -63,9 +63,11 @@ def compare_machine(services: Services, claim_id: str, mark: str) -> str | None:
     if not isinstance(comparing, Compares):
         return None
     words = comparing.drift(work)
-    words = words[:MOST_WORDS] if words else None
+    move = comparing.moved(work) if words and isinstance(comparing, FollowsTemplates) else None
+    words = " ".join(filter(None, (move, words)))[:MOST_WORDS] or None
     compared = replace(claim, compared_at=services.now(), compared_as=mark, machine_drift=words)
-    noted = note_drift(compared, (MACHINE,) if words else (), services.now(), (MACHINE,))
+    reasons = (() if words is None else (MACHINE,)) if move is None else (MOVED,)
+    noted = note_drift(compared, reasons, services.now(), ASKED_REASONS)
     if noted is not None:
         return note(services, *noted)
     # Neither news for anybody nor work on the claim: ``updated_at`` stays. Who has changed it meanwhile was first.

@@ -38,6 +38,7 @@ from stockyard.operations.cloud_accounts.of_provider import account_of, fault, r
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers import limited_types
 from stockyard.operations.node_providers.catalog import source_of
+from stockyard.operations.node_providers.template_moves import fact_id
 from stockyard.operations.node_providers.trials import trial_faults
 from stockyard.operations.node_providers.visible import claims_of, find_own, marks, users
 from stockyard.operations.quotas.limits import check_room, limit_of, refusal
@@ -308,6 +309,8 @@ def delete_provider(services: Services, id_or_name: str, actor: str) -> Operatio
     )
     removals = [Remove(Counter, counter) for counter in limited_types.counters_of(services, [provider]).values()]
     removals += [Remove(Fact, mark.id) for mark in marks(services, provider)]
+    looks = services.store.get(Fact, fact_id(provider))
+    removals += [Remove(Fact, looks.id)] if looks is not None else []
     for start in range(0, len(removals), _WRITES):
         services.store.commit(*removals[start : start + _WRITES])
     return operation

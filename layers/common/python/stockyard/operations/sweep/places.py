@@ -21,6 +21,7 @@ from stockyard.operations.machines.pending_pods import picture_of
 from stockyard.operations.node_claims import comparisons, lost_machines, reservations
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims.cluster_claims import claims_of
+from stockyard.operations.node_providers.template_moves import follow_all
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
 from stockyard.operations.sweep import orphans as sweep_orphans
@@ -31,6 +32,9 @@ from stockyard.operations.sweep.quiet import is_calm, note_calm
 from stockyard.operations.sweep.records import sweep_kept_claim, sweep_kept_cluster
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Tagged
+
+TEMPLATES = "templates"
+"""Handed out as a place: the repositories of the tenant's templates, whose hosts may be slow."""
 
 
 def places_of(services: Services, accounts: Iterable[CloudAccount], providers: Iterable[NodeProvider]) -> list[str]:
@@ -54,6 +58,14 @@ def places_of(services: Services, accounts: Iterable[CloudAccount], providers: I
 def remove_environment(services: Services, environment: NodeEnvironment) -> str | None:
     """Remove an environment that nobody needs; what was done."""
     return "removed" if node_environments.remove_unused(services, environment) else None
+
+
+def follow_templates(services: Services, tally: Tally) -> None:
+    """Look where the tenant's templates stand. Machines of one that has moved are compared by the next sweep of their
+    place, which is due then."""
+    for provider in follow_all(services):
+        tally.done.append(f"moved {provider.name}")
+        note_calm(services, lost_machines.place_of(services, provider), services.now(), calm=False)
 
 
 @dataclass(slots=True)

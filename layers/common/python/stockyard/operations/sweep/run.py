@@ -19,7 +19,7 @@ from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.operations.sweep import orphans as sweep_orphans
 from stockyard.operations.sweep import records as sweep_records
-from stockyard.operations.sweep.places import PlaceSweep, look_at_nodes
+from stockyard.operations.sweep.places import TEMPLATES, PlaceSweep, follow_templates, look_at_nodes
 from stockyard.operations.sweep.tally import Tally
 from stockyard.operations.sweep.turns import Turn
 from stockyard.ports import Clock, Put, Registry
@@ -91,7 +91,11 @@ class Reaper:
         """
         tally = Tally()
         trusted = sweeping.trusted(self._mark(), self.registry.table_id(), self.clock.now())
-        tally.attempt(f"{tenant} {place}", PlaceSweep(self._services(tenant, trusted), place, trusted, tally).run)
+        services = self._services(tenant, trusted)
+        if place != TEMPLATES:
+            tally.attempt(f"{tenant} {place}", PlaceSweep(services, place, trusted, tally).run)
+        elif trusted:
+            tally.attempt(f"{tenant} {place}", follow_templates, services, tally)
         return tally.report(trusted)
 
     def look_at_nodes(self, tenant: str, cluster_id: str) -> dict[str, Any]:

@@ -16,11 +16,12 @@ from stockyard.lifecycle.nodes.node_claim import PENDING
 from stockyard.metrics import CERTIFICATE_DAYS
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers import limited_types
+from stockyard.operations.node_providers.template_moves import any_followed
 from stockyard.operations.node_providers.visible import all_providers
 from stockyard.operations.services import Services
 from stockyard.operations.sweep import orphans as sweep_orphans
 from stockyard.operations.sweep import records as sweep_records
-from stockyard.operations.sweep.places import places_of, remove_environment
+from stockyard.operations.sweep.places import TEMPLATES, places_of, remove_environment
 from stockyard.operations.sweep.quiet import due_places, is_calm, note_calm
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Put, Remove
@@ -100,6 +101,8 @@ class Turn:
         for place in places:
             if place in self.due:
                 tally.attempt(f"{services.tenant} {place}", self.hand_out, services.tenant, place)
+        if self.trusted and any_followed(services, providers.values()):
+            tally.attempt(f"{services.tenant} {TEMPLATES}", self.hand_out, services.tenant, TEMPLATES)
         if self.trusted:
             for environment in every(services.store, NodeEnvironment):
                 # One whose provider is gone, so that it stands at no place any more.

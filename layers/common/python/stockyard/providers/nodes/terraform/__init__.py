@@ -19,13 +19,16 @@ def runner_account(block: Document) -> AccountReference | None:
 
 def _make(tools: SourceTools) -> NodeSource:
     from stockyard.machines.sources import Sources
+    from stockyard.providers.addresses import guard_of
     from stockyard.providers.clouds.aws import DEFAULT_REGION, runner
     from stockyard.providers.nodes.terraform.provider import TerraformConfig, TerraformNodes
+    from stockyard.providers.nodes.terraform.repositories import Repositories
 
     settings = tools.settings
     sources = Sources(settings.packages_url, settings.archive_url, settings.image_mirror, settings.manifests_url)
     config = TerraformConfig(settings.api_url, DEFAULT_REGION, sources)
-    return TerraformNodes(config, runner(tools), tools.runs_of, tools.store_of)
+    repositories = Repositories(guard_of(settings))
+    return TerraformNodes(config, runner(tools), tools.runs_of, tools.store_of, repositories)
 
 
 KIND = ProviderKind(

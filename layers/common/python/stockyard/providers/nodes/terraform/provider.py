@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from stockyard.domain.nodes.declared_types import block_of, node_types_of
+from stockyard.domain.nodes.declared_types import node_types_of
 from stockyard.domain.nodes.node_types import ANY, NodeType
 from stockyard.domain.records import CloudAccount, NodeProvider, Placement, Resource
 from stockyard.domain.run_records import ProviderRun
@@ -17,10 +17,11 @@ from stockyard.machines.cloud_config import FirstBoot
 from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.ports import Finding, Ledger, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
-from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork, Prepared
+from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork, Prepared, TemplatePlace
 from stockyard.ports.runs import NewRun, Runner, RunnerPlace, Runs
 from stockyard.providers.nodes.terraform import credentials, environments, templates, variables
 from stockyard.providers.nodes.terraform.accounts import runner_account
+from stockyard.providers.nodes.terraform.repositories import Repositories
 from stockyard.providers.nodes.terraform.running import (
     END_SECONDS,
     SPARE_SECONDS,
@@ -58,8 +59,10 @@ class TerraformNodes:
         runner: Runner,
         runs_of: Callable[[str], Runs],
         store_of: Callable[[str], Store],
+        repositories: Repositories | None = None,
     ) -> None:
         self._config, self._runner, self._runs_of, self._store_of = config, runner, runs_of, store_of
+        self._repositories = repositories
 
     def node_types(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeType]:  # noqa: ARG002
         """As declared."""
@@ -80,14 +83,16 @@ class TerraformNodes:
     def limits(self, provider: NodeProvider) -> Mapping[str, int]:
         """See ``ports.nodes.LaunchesSlowly``. A run waits for its machine, and has time for its end."""
         spare = STARTING_SECONDS + 2 * END_SECONDS + SPARE_SECONDS
-        longest = max((each.timeout_seconds for each in _templates(provider)), default=templates.TIMEOUT_SECONDS)
+        longest = max(
+            (each.timeout_seconds for each in templates.of_nodes(provider)), default=templates.TIMEOUT_SECONDS
+        )
         stages = sum(template.timeout_seconds + spare for _, template in templates.stages_of(provider))
         limits = {"launch": longest + spare, "terminate": longest + spare, "register": 1800}
         return {**limits, "environment": stages} if stages else limits
 
     def template_mark(self, provider: NodeProvider) -> str:
         """See ``ports.nodes.Compares``: what the document says, and the newest commits that are known."""
-        return ",".join(dict.fromkeys(template.mark for template in _templates(provider)))
+        return ",".join(dict.fromkeys(template.mark for template in templates.of_nodes(provider)))
 
     def prepare(self, work: EnvironmentWork) -> Outcome:
         """Apply the stages of the environment's template, one after the other."""
@@ -159,12 +164,34 @@ class TerraformNodes:
             task = dict(planned.task() if planned.task is not None else {})
             return {**task, "variables": variables.as_applied(task["variables"], applied)}
 
-        outcome = running.anew(replace(planned, new=new, task=task), PLAN_IS_NEW_SECONDS)
+        template = templates.of_type(work.provider, type_name)
+        commit = template.head if template is not None else None
+        outcome = running.anew(replace(planned, new=new, task=task), PLAN_IS_NEW_SECONDS, commit)
         if isinstance(outcome, Outcome):
             raise VendorUnavailable(outcome.message)
         check_end(outcome)
         result = running.runs.result(outcome)
         return str(result.get("summary") or "It differs.") if result.get("drifted") else None
+
+    def template_places(self, provider: NodeProvider) -> Sequence[TemplatePlace]:
+        """See ``ports.nodes.FollowsTemplates``: branches and tags of repositories."""
+        return templates.places_of(provider)
+
+    def newest(self, place: TemplatePlace) -> str:
+        """See ``ports.nodes.FollowsTemplates``: the commit, asked over git's smart HTTP."""
+        if self._repositories is None:
+            raise VendorUnavailable("Repositories are not followed here.")
+        return self._repositories.commit_at(*templates.reference_of(place))
+
+    def moved(self, work: NodeWork) -> str | None:
+        """See ``ports.nodes.FollowsTemplates``."""
+        template = templates.of_type(work.provider, _placed(work)[0])
+        state = self._runs_of(work.tenant).state(_workspace(work))
+        if template is None or template.place is None or template.head is None or state is None:
+            return None
+        if state.commit in (None, template.head):
+            return None
+        return f"{template.place.name} has moved from {str(state.commit)[:12]} to {template.head[:12]}."
 
     def tagged(self, provider: NodeProvider, installation: str, tenant: str) -> Sequence[Tagged]:  # noqa: ARG002
         """Nothing: what a template makes is known by its state, and that by the claim's ledger."""
@@ -203,7 +230,7 @@ class TerraformNodes:
         def task() -> Mapping[str, Any]:
             variable = variables.of_node(work, type_name, placement, self._first_boot(work))
             return {
-                **template.source(None),
+                **template.source(),
                 **secrets.task,
                 "variables": {"vcluster": variable},
                 "timeout_seconds": template.timeout_seconds,
@@ -227,7 +254,7 @@ class TerraformNodes:
 
         def task() -> Mapping[str, Any]:
             return {
-                **template.source(None),
+                **template.source(),
                 **secrets.task,
                 "variables": {"vcluster": variables.of_environment(work, first)},
                 "timeout_seconds": template.timeout_seconds,
@@ -294,9 +321,3 @@ def _placed(work: NodeWork) -> tuple[str, Placement]:
 
 def _is_destroy(run: ProviderRun | None) -> bool:
     return run is not None and run.command == DESTROY
-
-
-def _templates(provider: NodeProvider) -> list[Template]:
-    names = [entry["name"] for entry in block_of(provider).get("nodeTypes") or ()]
-    all_templates = [templates.of_type(provider, name) for name in names]
-    return [template for template in all_templates if template is not None]

@@ -64,14 +64,15 @@ class Running:
             return current
         return self._wait(self._started(self._created(work), work))
 
-    def anew(self, work: RunWork, seconds: int) -> ProviderRun | Outcome:
-        """As ``step``, for a run that is of use while it is not older than so many seconds, whichever operation it was
-        created by."""
+    def anew(self, work: RunWork, seconds: int, commit: str | None = None) -> ProviderRun | Outcome:
+        """As ``step``, for a run of any operation that is of use while it is not older than so many seconds. ``commit``
+        is the one that its template is to be of; None for any."""
         current = self.runs.current(work.new.workspace)
         if current is not None and current.status != "ended":
             return self.step(replace(work, new=_as_current(work.new, current)))
         is_new = current is not None and (self.now - times.from_text(current.created_at)).total_seconds() <= seconds
-        if current is not None and is_new and current.command == work.new.command:
+        is_fit = current is not None and (commit is None or current.commit in (None, commit))
+        if current is not None and is_new and is_fit and current.command == work.new.command:
             return current
         return self._wait(self._started(self._created(work), work))
 

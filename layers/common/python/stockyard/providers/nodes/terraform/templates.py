@@ -9,15 +9,19 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import NodeProvider
 from stockyard.domain.values import durations
+from stockyard.ports.node_work import TemplatePlace
 
 INFRASTRUCTURE, KUBERNETES, ONLY = "infrastructure", "kubernetes", "environment"
 """Stages of an environment; the last is the one of the old form, which has a single template."""
+INTERVAL_SECONDS, SHORTEST_INTERVAL_SECONDS = 300, 60
+"""Between two looks at a branch where the document says nothing, and at least."""
+_CREDENTIALS = "its credentials stay in your account, where runs alone read them."
 TIMEOUT_SECONDS = 3600
 """Time-out of a template that says none."""
 
@@ -29,18 +33,36 @@ class Template:
     inline: str | None
     git: Mapping[str, Any] | None
     timeout_seconds: int
+    head: str | None = None
+    """Commit that its place in a repository was at when somebody last looked; None where nobody does or it is not
+    known."""
 
     @property
     def mark(self) -> str:
-        """Mark of what the document says: another text or place has another one."""
-        return hashlib.sha256(json.dumps([self.inline, self.git], sort_keys=True).encode()).hexdigest()[:16]
+        """Mark of what the document says and where a branch is: another text, place or commit has another one."""
+        parts = [self.inline, self.git, *([self.head] if self.head else [])]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
-    def source(self, commit: str | None) -> dict[str, Any]:
-        """The part of a run's task by which it gets the template. ``commit`` is the one to take of a repository; None:
-        the one that the document names, or the newest of its branch."""
+    @property
+    def place(self) -> TemplatePlace | None:
+        """The branch or the tag that it comes from; None of a template that stands still."""
+        if self.git is None or self.git.get("commit"):
+            return None
+        interval = durations.seconds(self.git.get("fetchInterval") or "") or INTERVAL_SECONDS
+        short = self._ref().removeprefix("refs/heads/").removeprefix("refs/tags/")
+        return TemplatePlace(
+            f"{self.git['repository']} {self._ref()}",
+            f"{short} of {self.git['repository']}",
+            max(interval, SHORTEST_INTERVAL_SECONDS),
+            _CREDENTIALS if self.git.get("credentials") else None,
+        )
+
+    def source(self) -> dict[str, Any]:
+        """The part of a run's task by which it gets the template: of a repository at the commit that the document
+        names, else at the one that is known, else the newest of its branch."""
         if self.git is None:
             return {"files": _archive({"main.tf": self.inline or ""})}
-        fixed = commit or self.git.get("commit")
+        fixed = self.git.get("commit") or self.head
         place = {
             "repository": self.git["repository"],
             "commit": fixed,
@@ -62,34 +84,51 @@ def of_type(provider: NodeProvider, type_name: str) -> Template | None:
     block = block_of(provider)
     entry: Mapping[str, Any] = next((each for each in block.get("nodeTypes") or () if each["name"] == type_name), {})
     document = entry.get("nodeTemplate") or block.get("nodeTemplate")
-    return None if document is None else _template(document)
+    return None if document is None else _template(provider, document)
 
 
 def stages_of(provider: NodeProvider) -> list[tuple[str, Template]]:
     """The templates of an environment by their stages, in order; none where the document has no such template."""
     document = block_of(provider).get("nodeEnvironmentTemplate") or {}
     if document.get("inline") or document.get("git"):
-        return [(ONLY, _template(document))]
-    return [(stage, _template(document[stage])) for stage in (INFRASTRUCTURE, KUBERNETES) if document.get(stage)]
+        return [(ONLY, _template(provider, document))]
+    stages = (INFRASTRUCTURE, KUBERNETES)
+    return [(stage, _template(provider, document[stage])) for stage in stages if document.get(stage)]
 
 
-def repositories_of(provider: NodeProvider) -> list[Mapping[str, Any]]:
-    """Every place of a repository that the document names."""
-    block = block_of(provider)
-    environment = block.get("nodeEnvironmentTemplate") or {}
-    documents = [
-        block.get("nodeTemplate"),
-        *(entry.get("nodeTemplate") for entry in block.get("nodeTypes") or ()),
-        environment,
-        environment.get(INFRASTRUCTURE),
-        environment.get(KUBERNETES),
-    ]
-    return [document["git"] for document in documents if document and document.get("git")]
+def all_of(provider: NodeProvider) -> list[Template]:
+    """Every template of the document."""
+    return [*of_nodes(provider), *(template for _, template in stages_of(provider))]
 
 
-def _template(document: Mapping[str, Any]) -> Template:
+def of_nodes(provider: NodeProvider) -> list[Template]:
+    """The templates that node types of the document are made from."""
+    names = [entry["name"] for entry in block_of(provider).get("nodeTypes") or ()]
+    return [template for name in names if (template := of_type(provider, name)) is not None]
+
+
+def places_of(provider: NodeProvider) -> list[TemplatePlace]:
+    """Every branch and tag that templates of the document come from, each once; the shortest interval counts."""
+    places: dict[str, TemplatePlace] = {}
+    for template in all_of(provider):
+        place = template.place
+        if place is not None:
+            other = places.get(place.key, place)
+            places[place.key] = min(place, other, key=lambda each: (each.hindrance is not None, each.interval_seconds))
+    return list(places.values())
+
+
+def reference_of(place: TemplatePlace) -> tuple[str, str]:
+    """The repository of a place, and the reference there."""
+    repository, _, reference = place.key.rpartition(" ")
+    return repository, reference
+
+
+def _template(provider: NodeProvider, document: Mapping[str, Any]) -> Template:
     timeout = durations.seconds(document.get("timeout") or "") or TIMEOUT_SECONDS
-    return Template(document.get("inline"), document.get("git"), timeout)
+    template = Template(document.get("inline"), document.get("git"), timeout)
+    head = provider.template_revisions.get(template.place.key) if template.place is not None else None
+    return replace(template, head=head)
 
 
 def _archive(files: Mapping[str, str]) -> str:

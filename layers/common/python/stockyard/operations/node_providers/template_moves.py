@@ -1,0 +1,141 @@
+"""Templates of node providers that stand in places which move, such as a branch: each is looked at in its interval, and
+the provider says what it is at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+
+from stockyard.domain.platform import is_shared
+from stockyard.domain.records import Fact, NodeProvider
+from stockyard.domain.values import times
+from stockyard.domain.values.conditions import Condition, with_condition
+from stockyard.domain.values.states import Truth
+from stockyard.errors import Conflict, VendorError
+from stockyard.operations.listing import every
+from stockyard.operations.services import Services
+from stockyard.ports import Put, Replace
+from stockyard.ports.node_work import TemplatePlace
+from stockyard.ports.nodes import FollowsTemplates
+
+CONDITION = "TemplatesFetched"
+FETCHED, FAILED, NOT_FOLLOWED = "Fetched", "FetchFailed", "NotFollowed"
+MOST = 20
+"""Places that one pass looks at; the others are next."""
+EARLY_SECONDS = 30
+"""How much earlier a place may be looked at: passes do not come to the second."""
+MOST_WORDS = 1000
+"""Characters of the condition."""
+FORGOTTEN = timedelta(days=1)
+"""After so long without an answer it counts as unknown what a place is at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Last look at a place: when, and since when and why nothing was seen; None for both while something is."""
+
+    at: str
+    failed_since: str | None = None
+    fault: str | None = None
+
+
+def any_followed(services: Services, providers: Iterable[NodeProvider]) -> bool:
+    """Whether one of the providers, which is the tenant's own, has or had such a template."""
+    return any(not is_shared(provider) and _follower(services, provider) for provider in providers)
+
+
+def follow_all(services: Services) -> list[NodeProvider]:
+    """Look at all places of the tenant's own providers that are due, ``MOST`` at once. The providers of which a
+    template has moved."""
+    remaining = MOST
+    moved: list[NodeProvider] = []
+    for provider in every(services.store, NodeProvider):
+        source = _follower(services, provider)
+        if source is not None:
+            looked, has_moved = _follow(services, provider, source, remaining)
+            remaining -= looked
+            moved += [provider] if has_moved else []
+    return moved
+
+
+def fact_id(provider: NodeProvider) -> str:
+    """Name of the fact of the last looks at a provider's places."""
+    return f"{provider.id}/templates"
+
+
+def _follower(services: Services, provider: NodeProvider) -> FollowsTemplates | None:
+    """The source that follows templates of the provider; None where there are and were none to follow."""
+    source: object = services.node_sources.get(provider.kind)
+    if not isinstance(source, FollowsTemplates):
+        return None
+    says_so = any(condition.type == CONDITION for condition in provider.conditions)
+    return source if says_so or provider.template_revisions or source.template_places(provider) else None
+
+
+def _follow(services: Services, provider: NodeProvider, source: FollowsTemplates, most: int) -> tuple[int, bool]:
+    """Look at the provider's places that are due. Number of looks, and whether a place has moved."""
+    places = source.template_places(provider)
+    fact = services.store.get(Fact, fact_id(provider))
+    looks = {key: Look(**look) for key, look in json.loads(fact.value).items()} if fact is not None else {}
+    revisions, now = dict(provider.template_revisions), services.clock.now()
+    due = [place for place in places if place.hindrance is None and _is_due(looks.get(place.key), place, now)][:most]
+    for place in due:
+        try:
+            revisions[place.key], looks[place.key] = source.newest(place), Look(services.now())
+        except VendorError as error:
+            look = looks[place.key] = _failure(looks.get(place.key), services.now(), error)
+            if now - times.from_text(str(look.failed_since)) >= FORGOTTEN:
+                revisions.pop(place.key, None)
+    keys = {place.key for place in places}
+    revisions = {key: revision for key, revision in revisions.items() if key in keys}
+    if due:
+        value = json.dumps({key: asdict(look) for key, look in looks.items() if key in keys})
+        services.store.commit(Put(Fact(fact_id(provider), value, services.now())))
+    _say(services, provider, revisions, _condition(places, revisions, looks, services.now()))
+    before = provider.template_revisions
+    return len(due), any(key in before and revision != before[key] for key, revision in revisions.items())
+
+
+def _is_due(look: Look | None, place: TemplatePlace, now: datetime) -> bool:
+    if look is None:
+        return True
+    return (now - times.from_text(look.at)).total_seconds() >= place.interval_seconds - EARLY_SECONDS
+
+
+def _failure(before: Look | None, now: str, error: VendorError) -> Look:
+    return Look(now, (before.failed_since if before is not None else None) or now, error.detail)
+
+
+def _condition(
+    places: Sequence[TemplatePlace], revisions: Mapping[str, str], looks: Mapping[str, Look], now: str
+) -> Condition | None:
+    """Condition of a provider with these places; None where there are none."""
+    status: Truth = "True"
+    reason, lines = FETCHED, list[str]()
+    for place in places:
+        look = looks.get(place.key)
+        if place.hindrance is not None:
+            status, reason = ("Unknown", NOT_FOLLOWED) if status == "True" else (status, reason)
+            lines.append(f"{place.name} is not followed: {place.hindrance}")
+        elif look is not None and look.fault is not None:
+            status, reason = "False", FAILED
+            lines.append(f"{place.name} could not be read since {look.failed_since}: {look.fault}")
+        elif place.key in revisions:
+            lines.append(f"{place.name} is at {revisions[place.key]}.")
+    return Condition(CONDITION, status, reason, " ".join(lines)[:MOST_WORDS], now) if places else None
+
+
+def _say(services: Services, provider: NodeProvider, revisions: dict[str, str], condition: Condition | None) -> None:
+    """Write what the provider's places are at, unless the provider says so already. Who has changed it meanwhile was
+    first: the next pass says it."""
+    conditions = tuple(each for each in provider.conditions if each.type != CONDITION)
+    if condition is not None:
+        conditions = with_condition(provider.conditions, condition)
+    if (conditions, revisions) == (provider.conditions, provider.template_revisions):
+        return
+    changed = replace(provider, template_revisions=revisions, conditions=conditions, version=provider.version + 1)
+    with suppress(Conflict):
+        services.store.commit(Replace(changed))
