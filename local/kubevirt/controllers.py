@@ -14,6 +14,7 @@ from typing import Any
 from local.kubernetes.real.callers import Caller
 from local.kubernetes.real.client import Refused
 from local.kubernetes.store import stamp
+from local.kubevirt.launchers import Launchers
 from stockyard.domain.values.quantities import milli
 
 ROOT, CDI = "/apis/kubevirt.io/v1", "/apis/cdi.kubevirt.io/v1beta1"
@@ -36,14 +37,14 @@ class Seconds:
 class VirtControllers:
     """Works on all machines of a cluster, a round at a time.
 
-    ``room``: cpus and bytes of memory that all machines may have; None for no bound. ``broken_images`` are references
-    and addresses that cannot be fetched. ``refused_pods`` are namespaces whose quota takes no pod.
+    ``on_nodes``: machines stand on the cluster's nodes, by pods; else nothing bounds them. ``broken_images`` are
+    references and addresses that cannot be fetched. ``refused_pods`` are namespaces whose quota takes no pod.
     """
 
     caller: Caller
     now: Callable[[], datetime]
     seconds: Seconds = field(default_factory=Seconds)
-    room: tuple[float, float] | None = None
+    on_nodes: bool = False
     broken_images: set[str] = field(default_factory=set)
     refused_pods: set[str] = field(default_factory=set)
 
@@ -152,7 +153,7 @@ class VirtControllers:
         broken = next((image for image in images if image in self.broken_images), None)
         if (instance.get("status") or {}).get("phase") == "Running":
             self._tell(machine, "Running", instance)
-        elif not self._has_room(instance):
+        elif self.on_nodes and not Launchers(self.caller).placed(instance):
             text = "0/3 nodes are available: 3 Insufficient memory."
             self._tell(machine, "ErrorUnschedulable", instance, ("PodScheduled", "Unschedulable", text))
         elif broken is not None:
@@ -171,15 +172,6 @@ class VirtControllers:
             self._patch(instance, {"status": {"phase": "Running"}}, "virtualmachineinstances", "/status")
             self._tell(machine, "Running", instance)
 
-    def _has_room(self, instance: Object) -> bool:
-        if self.room is None:
-            return True
-        used = [0.0, 0.0]
-        for each in self._listed(f"{ROOT}/virtualmachineinstances", "VirtualMachineInstance"):
-            if (each.get("status") or {}).get("phase") == "Running":
-                used = [total + part for total, part in zip(used, requests(each), strict=True)]
-        return all(total + part <= most for total, part, most in zip(used, requests(instance), self.room, strict=True))
-
     def _has_secret(self, instance: Object, name: str) -> bool:
         return self._get(f"/api/v1/namespaces/{instance['metadata']['namespace']}/secrets/{name}") is not None
 
@@ -187,6 +179,8 @@ class VirtControllers:
         """An instance that was deleted is gone when its guest has shut down."""
         since = instance["metadata"].get("deletionTimestamp")
         if since and (self.now() - datetime.fromisoformat(since)).total_seconds() >= self.seconds.stop:
+            if self.on_nodes:
+                Launchers(self.caller).remove(instance)
             self._patch(instance, {"metadata": {"finalizers": []}}, "virtualmachineinstances")
 
     def _collect(self) -> None:

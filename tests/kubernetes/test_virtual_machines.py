@@ -23,6 +23,8 @@ from local.testing.memory_store import MemoryStore
 from stockyard.domain.records import NodeProvider
 from stockyard.providers.clouds.kubernetes import host_template
 from stockyard.providers.clouds.kubernetes.cloud import KubernetesHosts
+from stockyard.providers.clouds.kubernetes.features import CAPACITY, KUBEVIRT
+from stockyard.providers.clouds.kubernetes.node_room import SCHEDULABLE
 from stockyard.providers.nodes.kubevirt.provider import KubeVirtNodes
 from tests.contracts import test_node_source as suite
 from tests.harness.kubevirt.host import CONFIG, IMAGE, RESOURCES, WithKubeVirt, block
@@ -119,6 +121,12 @@ class RealVirtualMachines(WithKubeVirt, RealHost):
                     self.caller.call("DELETE", path)
 
 
+class LookedAt(RealVirtualMachines):
+    """The same, whose owner lets nodes and pods be listed."""
+
+    features = (KUBEVIRT, CAPACITY)
+
+
 @pytest.fixture
 def host(web: Cluster) -> Iterator[RealVirtualMachines]:
     host = RealVirtualMachines(web)
@@ -192,3 +200,47 @@ def test_a_quota_of_the_real_api_server_is_read_as_one(host: RealVirtualMachines
         assert host.machines() == []
     finally:
         host.caller.call("DELETE", path)
+
+
+def test_the_room_of_real_nodes_is_counted_where_the_right_is_there(web: Cluster) -> None:
+    host = LookedAt(web)
+    name, node_path, pods = "of-machines", "/api/v1/nodes/of-machines", f"/api/v1/namespaces/{NAMESPACE}/pods"
+    source = KubeVirtNodes(CONFIG, host.access(host.transport()), lambda _tenant: MemoryStore.__new__(MemoryStore))
+    spec = {"kubeVirt": block({"name": "small", "properties": IMAGE})}
+    provider = NodeProvider(PROVIDER, "vms", "kubeVirt", spec, MOMENT, MOMENT)
+
+    def total() -> Mapping[str, int] | None:
+        return source.with_sheet(host.cloud().offers(host.account, TENANT, MOMENT)).totals(provider)
+
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {SCHEDULABLE: "true"}}}
+    allocatable = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready"}
+    status = {"allocatable": allocatable, "capacity": allocatable, "conditions": [ready]}
+    requests = {"requests": {"cpu": "1500m", "memory": "1Gi"}}
+    inner = {"nodeName": name, "serviceAccountName": host_template.NAME}
+    inner["containers"] = [{"name": "a", "image": "a", "resources": requests}]
+    about = {"name": "of-others", "namespace": NAMESPACE}
+    try:
+        assert total() == {"small": 0}
+        host.caller.call("POST", "/api/v1/nodes", node)
+        merge = "application/merge-patch+json"
+        host.caller.call("PATCH", f"{node_path}/status", {"status": status}, merge)
+        host.caller.call("PATCH", node_path, {"spec": {"taints": None}}, merge)
+        until(lambda: total() == {"small": 4})
+        host.caller.call("POST", pods, {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": inner})
+        assert total() == {"small": 2}
+        host.plane.kubectl("delete", "clusterrole", f"{host_template.NAME}-{NAMESPACE}")
+        until(lambda: bool(_blind(host)))
+        assert "list nodes; list pods" in _blind(host)[0]
+        assert total() is None
+    finally:
+        for path in (f"{pods}/of-others?gracePeriodSeconds=0", node_path):
+            with suppress(Refused):
+                host.caller.call("DELETE", path)
+        host.close()
+
+
+def _blind(host: RealVirtualMachines) -> list[str]:
+    verification = host.cloud().verify(host.account, TENANT)
+    assert verification.works
+    return [text for text in verification.warnings if "whole host" in text]

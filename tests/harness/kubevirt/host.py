@@ -10,10 +10,11 @@ import httpx
 
 from local.kubernetes.real.callers import InProcess
 from local.kubevirt import VirtControllers, kinds, virtual_machine_faults
+from local.kubevirt.launchers import SCHEDULABLE
 from stockyard.providers.clouds.kubernetes import host_template
 from stockyard.providers.clouds.kubernetes.features import KUBEVIRT
+from stockyard.providers.clouds.kubernetes.marks import NODE_TYPE
 from stockyard.providers.nodes.kubevirt.launch import KubeVirtConfig
-from stockyard.providers.nodes.kubevirt.virtual_machines import NODE_TYPE
 from tests.harness.worlds.kubernetes_host import NAMESPACE, NUMBER, KubernetesHost
 from tests.harness.worlds.memory import FixedClock
 
@@ -94,6 +95,14 @@ class VirtualMachineHost(WithKubeVirt):
         while (now := (self.clock.now(), self.api.store.revision)) != self._seen:
             self._seen = now
             self.controllers.work()
+
+    def node(self, name: str, taints: Sequence[Mapping[str, str]] = (), **allocatable: str) -> None:
+        """Add a node on which machines may stand; from then on they need one."""
+        self.controllers.on_nodes = True
+        labels = {SCHEDULABLE: "true", "kubernetes.io/hostname": name}
+        document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        status = {"allocatable": {"pods": "110", **allocatable}}
+        self.api.install([{**document, "spec": {"taints": list(taints)}, "status": status}])
 
     def leftovers(self) -> list[str]:
         """Objects that machines have left behind, by resource."""

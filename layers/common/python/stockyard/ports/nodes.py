@@ -205,13 +205,14 @@ class CountsStock(Protocol):
     """A source of machines that are counted: so many of a type there are, and no more can be made. With
     ``SellsFromSheet`` the count comes from the account's sheet.
 
-    Each of its types is limited, by its total or by the document's ``maxCapacity`` where that is less. Somebody else
-    may have taken a machine since the count: then a launch raises ``InsufficientCapacity``, and the claim waits again.
+    Where there is a count each of its types is limited, by its total or by the document's ``maxCapacity`` where that is
+    less. Somebody else may have taken a machine since the count: then a launch raises ``InsufficientCapacity``, and the
+    claim waits again.
     """
 
-    def totals(self, provider: NodeProvider) -> Mapping[str, int]:
+    def totals(self, provider: NodeProvider) -> Mapping[str, int] | None:
         """Number of machines of each type by the type's bare name, those in use among them. There is none of a type
-        that is absent. Makes no call."""
+        that is absent; None where nobody can count, and the document's ``maxCapacity`` alone limits. Makes no call."""
         ...
 
     def counted_at(self, provider: NodeProvider) -> str | None:

@@ -75,6 +75,7 @@ def test_each_way_in_alone() -> None:
         ({"namespaces": [f"n{number}" for number in range(21)]}, {"/namespaces"}),
         ({"features": ["everything"]}, {"/features/0"}),
         ({"features": []}, {"/features"}),
+        ({"features": ["metal3", "capacity"]}, {"/features"}),
         ({"region": "x"}, {"/region"}),
     ],
 )

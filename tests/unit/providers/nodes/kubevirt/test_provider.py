@@ -68,7 +68,7 @@ def test_a_quota_of_pods_is_scarcity_too() -> None:
 
 def test_a_machine_without_a_place_is_given_up_after_two_minutes() -> None:
     yard = Yard()
-    yard.host.controllers.room = (1.5, 2**40)
+    yard.host.node("n1", cpu="1500m", memory="64Gi")
     yard.launch(1)
     started = yard.clock.now()
     with pytest.raises(InsufficientCapacity, match=r"ErrorUnschedulable: 0/3 nodes") as refused:

@@ -28,8 +28,8 @@ SMALL: Mapping[str, Any] = {"name": "small", "properties": IMAGE}
 class Yard:
     """The host and its tenant. ``types`` are the provider's node types."""
 
-    def __init__(self, *types: Mapping[str, Any], **fields: Any) -> None:
-        self.host = VirtualMachineHost()
+    def __init__(self, *types: Mapping[str, Any], host: VirtualMachineHost | None = None, **fields: Any) -> None:
+        self.host = host or VirtualMachineHost()
         self.clock = self.host.clock
         self.store = MemoryStore(MemoryTable(), TENANT)
         services = SimpleNamespace(store=self.store, clock=self.clock, now=lambda: to_text(self.clock.now()))

@@ -87,11 +87,17 @@ def _prices_as_of(services: Services, provider: NodeProvider) -> str:
 
 
 def stock_of(services: Services, provider: NodeProvider) -> Stock | None:
-    """Count of the provider's machines; None of a kind whose machines are not counted."""
+    """Count of the provider's machines; None where they are not counted."""
     if not isinstance(services.node_sources.get(provider.kind), CountsStock):
         return None
-    source: object = source_of(services, provider)
-    return Stock(source.totals(provider), source.counted_at(provider)) if isinstance(source, CountsStock) else None
+    return _stock(source_of(services, provider), provider)
+
+
+def _stock(source: object, provider: NodeProvider) -> Stock | None:
+    if not isinstance(source, CountsStock):
+        return None
+    totals = source.totals(provider)
+    return None if totals is None else Stock(totals, source.counted_at(provider))
 
 
 def build(services: Services, providers: list[NodeProvider]) -> Catalog:
@@ -126,7 +132,7 @@ def provider_node_types(services: Services, provider: NodeProvider) -> list[Node
     if source is None:
         return node_types_of(provider, built=False)
     node_types = source.node_types(provider, account_of(services, provider))
-    owned, counted = provider_kinds.kind(provider.kind).owned, isinstance(source, CountsStock)
+    owned, counted = provider_kinds.kind(provider.kind).owned, _stock(source, provider) is not None
     if not (owned or counted):
         return list(node_types)
     return [replace(each, owned=owned, limited=each.limited or counted) for each in node_types]

@@ -11,6 +11,7 @@ import json
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -197,13 +198,25 @@ class KubernetesApi:
         return (answer.get("status") or {}).get("allowed") is True
 
     def list(
-        self, api_version: str, kind: str, namespace: str = "", labels: str = "", *, page: int = PAGE
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str = "",
+        labels: str = "",
+        *,
+        fields: str = "",
+        page: int = PAGE,
+        most: int | None = None,
+        part: Callable[[Object], Object] = dict,
     ) -> list[Object]:
-        """All objects of a kind, of all namespaces without one, by a label selector; none where it is not served.
-        ``page``: how many come with one answer; fewer of large objects."""
+        """All objects of a kind, of all namespaces without one, by selectors of ``labels`` and ``fields``; none where
+        it is not served. ``page``: how many come with one answer; fewer of large objects. With ``most`` no more than
+        so many are read. ``part`` is what is kept of each."""
+        selectors = {"labelSelector": labels, "fieldSelector": fields}
+        query = {"limit": str(page), **{key: text for key, text in selectors.items() if text}}
         for attempt in range(_NEW_LISTS):
             try:
-                return list(self._pages(api_version, kind, namespace, labels, page))
+                return [part(each) for each in islice(self._pages(api_version, kind, namespace, query), most)]
             except VendorNotFound:
                 return []
             except VendorRefused as error:
@@ -211,9 +224,8 @@ class KubernetesApi:
                     raise
         raise AssertionError
 
-    def _pages(self, api_version: str, kind: str, namespace: str, labels: str, page_size: int) -> Iterator[Object]:
+    def _pages(self, api_version: str, kind: str, namespace: str, query: Mapping[str, str]) -> Iterator[Object]:
         resource = self._resource(api_version, kind)
-        query = {"limit": str(page_size), **({"labelSelector": labels} if labels else {})}
         subject = Subject("list", kind, namespace=namespace)
         while True:
             page = self._call(subject, "GET", resource.path(namespace), query)
@@ -222,7 +234,7 @@ class KubernetesApi:
             following = (page.get("metadata") or {}).get("continue")
             if not following:
                 return
-            query["continue"] = str(following)
+            query = {**query, "continue": str(following)}
 
     def _resource(self, api_version: str, kind: str) -> _Resource:
         """Address of objects of a kind. What is served is remembered; what is not may be served in a moment."""

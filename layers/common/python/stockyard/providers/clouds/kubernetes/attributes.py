@@ -11,7 +11,7 @@ from stockyard.domain.models import fields
 from stockyard.domain.models.base import Fault, Input, Irremovable, check
 from stockyard.domain.models.patterns import DNS_LABEL, worded
 from stockyard.domain.models.server_fields import Certificate, PrivateKey, SiteName, server
-from stockyard.providers.clouds.kubernetes.features import BASE, FEATURES
+from stockyard.providers.clouds.kubernetes.features import BASE, CAPACITY, FEATURES, KUBEVIRT
 
 WAYS = ("token", "client_key", "via")
 """The attributes one of which is the way in."""
@@ -32,6 +32,13 @@ def _feature(name: str) -> str:
     return name
 
 
+def _of_machines(names: list[str]) -> list[str]:
+    """Refuses a look at the host's room where no machines are made by it."""
+    if CAPACITY in names and KUBEVIRT not in names:
+        raise ValueError(f"{CAPACITY} counts room for virtual machines: it goes with {KUBEVIRT}")
+    return names
+
+
 Server = Annotated[str, StringConstraints(pattern=_SERVER), AfterValidator(server)]
 Token = Annotated[
     SecretStr,
@@ -47,6 +54,7 @@ Features = Annotated[
     list[Annotated[str, AfterValidator(_feature), Field(json_schema_extra={"enum": list(FEATURES)})]],
     Field(min_length=1, max_length=len(FEATURES)),
     AfterValidator(fields.distinct),
+    AfterValidator(_of_machines),
 ]
 
 

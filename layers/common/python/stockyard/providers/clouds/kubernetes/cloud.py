@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from stockyard.errors import VendorError, VendorNotFound
 from stockyard.ports import Skipped, Tagged, Verification
 from stockyard.providers.clouds.kubernetes import host_sheets, host_template, orphans
 from stockyard.providers.clouds.kubernetes.access import Access
-from stockyard.providers.clouds.kubernetes.features import BASE, Right, kinds_of, rights_of
+from stockyard.providers.clouds.kubernetes.features import BASE, Right, kinds_of, looks_of, rights_of
 from stockyard.providers.kubernetes.client import KubernetesApi
 
 SOON = timedelta(days=30)
@@ -41,14 +41,15 @@ class KubernetesHosts:
             ends_at = self._access.credentials(tenant, account).ends_at
             if ends_at is not None and ends_at <= self._now():
                 return Verification(False, f"The credentials ended at {times.to_text(ends_at)}: give new ones.")
-            refusal = self._refusal(self._access.client(tenant, account), account)
+            api = self._access.client(tenant, account)
+            refusal = self._refusal(api, account)
+            warnings = [] if refusal else list(_blindness(api, account))
         except VendorError as error:
             if error.retryable:
                 raise
             return Verification(False, f"{error.detail} {error.hint}".strip())
         if refusal:
             return Verification(False, refusal)
-        warnings = []
         if ends_at is not None and ends_at - self._now() < SOON:
             warnings.append(f"The credentials end at {times.to_text(ends_at)}: give new ones before.")
         spaces = ", ".join(_namespaces(account))
@@ -98,8 +99,8 @@ class KubernetesHosts:
         return {"apiVersion": "v1", "kind": "List", "items": items}
 
     def offers(self, account: CloudAccount, tenant: str, moment: str) -> bytes:
-        """See ``ports.clouds.SellsByAccount.offers``: the machines that can be counted, which are hosts of bare
-        metal."""
+        """See ``ports.clouds.SellsByAccount.offers``: what can be counted, which are hosts of bare metal, and the room
+        that nodes have."""
         return host_sheets.counted(lambda: self._access.client(tenant, account), account, tenant, moment)
 
     def tagged(
@@ -135,6 +136,18 @@ def _namespaces(account: CloudAccount) -> Sequence[str]:
 
 def _features(account: CloudAccount) -> Sequence[str]:
     return list(account.attributes.get("features") or (BASE,))
+
+
+def _blindness(api: KubernetesApi, account: CloudAccount) -> Iterator[str]:
+    """Warning of rights in the whole host that the account lacks, without which it works."""
+    missing = [
+        str(look) for look in looks_of(_features(account)) if not api.may(look.verb, look.group, look.resource, "")
+    ]
+    if missing:
+        yield (
+            f"The account may not: {'; '.join(missing)} in the whole host. The room of its nodes is not counted, and"
+            " maxCapacity alone bounds virtual machines."
+        )
 
 
 def _absence(api: KubernetesApi, space: str) -> str | None:

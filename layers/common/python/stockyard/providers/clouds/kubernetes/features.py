@@ -14,6 +14,8 @@ METAL3 = "metal3"
 """Hosts of bare metal, which are their owner's: they are taken and given back."""
 KUBEVIRT = "kubevirt"
 """Virtual machines of KubeVirt."""
+CAPACITY = "capacity"
+"""A look at nodes and pods of the whole host, to count what it still has room for; beside another feature."""
 _OBJECT = ("get", "list", "create", "patch", "delete")
 """Verbs for objects that are applied, looked at, listed by their labels and deleted."""
 
@@ -54,6 +56,8 @@ class Feature:
     kinds: Sequence[Kind]
     quota: Mapping[str, str] = field(default_factory=dict)
     """Limits of a namespace that the template proposes, as a ResourceQuota has them."""
+    looks: Sequence[Right] = ()
+    """Rights in the whole host, without which an account works, and counts less."""
 
 
 CONFIG_MAP, SECRET = Kind("v1", "ConfigMap", "configmaps"), Kind("v1", "Secret", "secrets")
@@ -74,6 +78,7 @@ FEATURES: Mapping[str, Feature] = {
         ),
         {"count/virtualmachines.kubevirt.io": "200", "count/secrets": "1000"},
     ),
+    CAPACITY: Feature((), looks=(Right("", "nodes", "list"), Right("", "pods", "list"))),
 }
 """Each feature of an account by its name."""
 
@@ -88,3 +93,8 @@ def rights_of(features: Sequence[str]) -> Iterator[Right]:
     for kind in kinds_of(features):
         for verb in kind.verbs:
             yield Right(kind.group, kind.resource, verb)
+
+
+def looks_of(features: Sequence[str]) -> Sequence[Right]:
+    """The rights of these features in the whole host, which an account may lack."""
+    return [look for name in features for look in FEATURES[name].looks]

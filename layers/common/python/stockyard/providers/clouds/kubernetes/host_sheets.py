@@ -1,4 +1,5 @@
-"""Count of an account's hosts of bare metal at a moment, as bytes that a record keeps."""
+"""Count of an account's hosts of bare metal, and of the room of its host's nodes, at a moment: as bytes that a record
+keeps."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from stockyard.domain.records import CloudAccount
-from stockyard.providers.clouds.kubernetes import bare_metal
-from stockyard.providers.clouds.kubernetes.features import METAL3
+from stockyard.providers.clouds.kubernetes import bare_metal, node_room
+from stockyard.providers.clouds.kubernetes.features import CAPACITY, METAL3
 from stockyard.providers.clouds.kubernetes.marks import TENANT, label_value, labels_of
+from stockyard.providers.clouds.kubernetes.node_room import NodeRoom, Rooms
 from stockyard.providers.kubernetes.client import KubernetesApi
 
 _FORM = 1
@@ -36,20 +39,24 @@ class CountedHost:
 
 @dataclass(frozen=True, slots=True)
 class HostSheet:
-    """``moment`` is when the host was asked, RFC 3339."""
+    """``moment`` is when the host was asked, RFC 3339. ``rooms`` is None of an account that does not look at nodes."""
 
     moment: str
     hosts: tuple[CountedHost, ...] = field(default=())
+    rooms: Rooms | None = None
 
 
 def counted(api: Callable[[], KubernetesApi], account: CloudAccount, tenant: str, moment: str) -> bytes:
-    """Count of the hosts in the account's namespaces. An account for other kinds of machines has none, and is not
-    asked."""
+    """Count of what the account is for: hosts of bare metal in its namespaces, room of nodes. Nothing else is asked
+    for."""
+    features = account.attributes.get("features") or ()
     hosts: list[CountedHost] = []
-    if METAL3 in (account.attributes.get("features") or ()):
+    if METAL3 in features:
         for namespace in account.attributes.get("namespaces") or ():
             hosts += _counted(api(), str(namespace), tenant)
-    document = {"form": _FORM, "moment": moment, "hosts": [asdict(host) for host in hosts]}
+    document: dict[str, Any] = {"form": _FORM, "moment": moment, "hosts": [asdict(host) for host in hosts]}
+    if CAPACITY in features:
+        document["rooms"] = asdict(node_room.counted(api(), account, tenant))
     return gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
 
 
@@ -61,9 +68,17 @@ def read(data: bytes | None) -> HostSheet | None:
         document = json.loads(gzip.decompress(data))
         if document["form"] != _FORM:
             return None
-        return HostSheet(str(document["moment"]), tuple(CountedHost(**entry) for entry in document["hosts"]))
+        hosts = tuple(CountedHost(**entry) for entry in document["hosts"])
+        return HostSheet(str(document["moment"]), hosts, _rooms(document.get("rooms")))
     except (ValueError, KeyError, TypeError, OSError, EOFError, zlib.error):
         return None
+
+
+def _rooms(document: Mapping[str, Any] | None) -> Rooms | None:
+    if document is None:
+        return None
+    nodes = [NodeRoom(**entry) for entry in document["nodes"]]
+    return Rooms(nodes, document["machines"], document["hindrance"])
 
 
 def room(host: bare_metal.Host) -> tuple[int | None, int | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from stockyard.providers.clouds.kubernetes.features import FEATURES, kinds_of
+from stockyard.providers.clouds.kubernetes.features import FEATURES, kinds_of, looks_of
 
 NAME = "stockyard"
 """Name of the service account, its roles and its quotas."""
@@ -15,8 +15,9 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def documents(namespaces: Sequence[str], features: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The objects in an order in which they can be applied: namespaces, the service account in the first of them, and
-    in each a Role, its RoleBinding and a ResourceQuota."""
+    """The objects in an order in which they can be applied: namespaces, the service account in the first of them, in
+    each a Role, its RoleBinding and a ResourceQuota; and a ClusterRole with its binding where the whole host is looked
+    at."""
     for namespace in namespaces:
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     home = namespaces[0]
@@ -33,6 +34,23 @@ def documents(namespaces: Sequence[str], features: Sequence[str]) -> Iterator[di
         }
         hard = {key: value for name in features for key, value in FEATURES[name].quota.items()}
         yield {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": hard}}
+    yield from _looks(home, features)
+
+
+def _looks(home: str, features: Sequence[str]) -> Iterator[dict[str, Any]]:
+    looks = looks_of(features)
+    if not looks:
+        return
+    name = f"{NAME}-{home}"
+    rules = [{"apiGroups": [each.group], "resources": [each.resource], "verbs": [each.verb]} for each in looks]
+    about = {"apiVersion": f"{_RBAC}/v1", "metadata": {"name": name}}
+    yield {**about, "kind": "ClusterRole", "rules": rules}
+    yield {
+        **about,
+        "kind": "ClusterRoleBinding",
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": home}],
+    }
 
 
 def allow_list(namespaces: Sequence[str], features: Sequence[str]) -> list[str]:
@@ -50,6 +68,7 @@ def allow_list(namespaces: Sequence[str], features: Sequence[str]) -> list[str]:
                 f"GET{',DELETE' if 'delete' in kind.verbs else ''} {objects}/*",
             ]
             lines += [f"PATCH {objects}/*?fieldManager,force,dryRun"] if "patch" in kind.verbs else []
+    lines += [f"GET /api/v1/{look.resource}?limit,continue,fieldSelector" for look in looks_of(features)]
     return lines
 
 

@@ -13,6 +13,8 @@ from stockyard.ports import Tagged
 INSTALLATION, TENANT, RESOURCE, GENERATION = (
     f"stockyard.dev/{name}" for name in ("installation", "tenant", "resource", "generation")
 )
+NODE_PROVIDER, NODE_TYPE = "stockyard.dev/node-provider", "stockyard.dev/node-type"
+"""Labels of a machine with the id of its provider, and the bare name of its node type."""
 _FIT = re.compile(LABEL)
 
 

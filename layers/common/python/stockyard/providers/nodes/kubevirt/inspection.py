@@ -14,6 +14,7 @@ from stockyard.errors import VendorNotFound, VendorQuotaExceeded, VendorRefused
 from stockyard.ports import Finding
 from stockyard.providers.clouds.kubernetes import reach
 from stockyard.providers.clouds.kubernetes.features import KUBEVIRT
+from stockyard.providers.clouds.kubernetes.node_room import Rooms
 from stockyard.providers.kubernetes.client import KubernetesApi
 from stockyard.providers.nodes.kubevirt import properties
 from stockyard.providers.nodes.kubevirt.templates import (
@@ -82,6 +83,18 @@ def findings(provider: NodeProvider, account: CloudAccount | None) -> Iterator[F
             Finding(pointer(*here, "properties", key), f"{key}: {text}.") for key, text in properties.faults(settings)
         )
         yield from _of_template(block, entry, here, settings)
+
+
+def remarks(rooms: Rooms, totals: Mapping[str, int] | None) -> Iterator[Finding]:
+    """Warnings about room: a host whose nodes could not be counted, types for which none has room."""
+    if totals is None:
+        text = f"The room of the host's nodes is not counted, so maxCapacity alone bounds machines: {rooms.hindrance}"
+        yield Finding("/spec/clusterRef/cluster", text, warning=True)
+        return
+    for index, (name, total) in enumerate(totals.items()):
+        if total == 0:
+            text = f"No node of the host has room for a machine of node type {name} now."
+            yield Finding(pointer("spec", "nodeTypes", index), text, warning=True)
 
 
 def _of_account(provider: NodeProvider, account: CloudAccount | None) -> Iterator[Finding]:

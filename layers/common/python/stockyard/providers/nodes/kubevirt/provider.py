@@ -16,14 +16,14 @@ from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
-from stockyard.providers.clouds.kubernetes import orphans, reach
+from stockyard.providers.clouds.kubernetes import host_sheets, orphans, reach
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.features import KUBEVIRT, kinds_of
 from stockyard.providers.clouds.kubernetes.marks import marks
 from stockyard.providers.clouds.kubernetes.os_images import os_image
 from stockyard.providers.kubernetes.client import KubernetesApi
 from stockyard.providers.kubernetes.errors import ObjectChanged
-from stockyard.providers.nodes.kubevirt import addresses, inspection, launch, networks, states
+from stockyard.providers.nodes.kubevirt import addresses, inspection, launch, networks, states, stock
 from stockyard.providers.nodes.kubevirt.launch import MACHINE, POLL_SECONDS, KubeVirtConfig, Launch, machine_line
 from stockyard.providers.nodes.kubevirt.objects import MachineObjects
 from stockyard.providers.nodes.kubevirt.templates import template_of
@@ -38,10 +38,27 @@ _MOST_FIELDS = 5
 
 
 class KubeVirtNodes:
-    """Makes and removes virtual machines. ``store_of`` a tenant keeps the addresses that its machines have."""
+    """Makes and removes virtual machines. ``store_of`` a tenant keeps the addresses that its machines have; ``sheet``
+    is the last count of the room of its host's nodes."""
 
-    def __init__(self, config: KubeVirtConfig, access: Access, store_of: Callable[[str], Store]) -> None:
+    def __init__(
+        self, config: KubeVirtConfig, access: Access, store_of: Callable[[str], Store], sheet: bytes | None = None
+    ) -> None:
         self._config, self._access, self._store_of = config, access, store_of
+        self._sheet = host_sheets.read(sheet)
+
+    def with_sheet(self, sheet: bytes | None) -> KubeVirtNodes:
+        """See ``ports.nodes.SellsFromSheet``: types are declared, and the room for them is counted."""
+        return KubeVirtNodes(self._config, self._access, self._store_of, sheet)
+
+    def totals(self, provider: NodeProvider) -> Mapping[str, int] | None:
+        """See ``ports.nodes.CountsStock.totals``: what the host's nodes have room for, where they may be looked at."""
+        rooms = self._sheet.rooms if self._sheet is not None else None
+        return None if rooms is None or rooms.hindrance is not None else stock.totals(rooms, provider)
+
+    def counted_at(self, provider: NodeProvider) -> str | None:
+        """See ``ports.nodes.CountsStock.counted_at``."""
+        return self._sheet.moment if self._sheet is not None and self.totals(provider) is not None else None
 
     def node_types(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeType]:  # noqa: ARG002
         """As declared; resources that are not written come from the template."""
@@ -67,7 +84,9 @@ class KubeVirtNodes:
 
     def inspect(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[Finding]:
         """See ``ports.nodes.NodeSource.inspect``."""
-        return list(inspection.findings(provider, account))
+        findings = list(inspection.findings(provider, account))
+        rooms = self._sheet.rooms if self._sheet is not None else None
+        return findings if rooms is None else [*findings, *inspection.remarks(rooms, self.totals(provider))]
 
     def judge(
         self, provider: NodeProvider, account: CloudAccount | None, host: Cluster | None, tenant: str
@@ -215,7 +234,7 @@ class KubeVirtNodes:
 
     def _objects(self, work: NodeWork, name: str) -> MachineObjects:
         labels = marks(work.installation, work.tenant, work.claim.id, work.claim.generation)
-        names = Names(name, inspection.namespace(work.provider), labels)
+        names = Names(name, inspection.namespace(work.provider), labels, work.provider.id)
         return MachineObjects(self._api(work.tenant, work.provider, work.account, work.host), names)
 
     def _api(

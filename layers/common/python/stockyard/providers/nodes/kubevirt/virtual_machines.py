@@ -8,7 +8,7 @@ from typing import Any
 
 from stockyard.domain.nodes.provider_kinds import Document
 from stockyard.domain.values.quantities import milli
-from stockyard.providers.clouds.kubernetes.marks import GENERATION, label_value
+from stockyard.providers.clouds.kubernetes.marks import GENERATION, NODE_PROVIDER, NODE_TYPE, label_value
 from stockyard.providers.nodes.kubevirt import networks, properties
 from stockyard.providers.nodes.kubevirt.templates import MACHINE, Template, mapping_at, merged
 
@@ -17,8 +17,6 @@ CDI_VERSION, DATA_VOLUME = "cdi.kubevirt.io/v1beta1", "DataVolume"
 FIRST_BOOT, ROOT_DISK = "cloudinitdisk", "rootdisk"
 """Names of the disks and volumes that are ours."""
 ALWAYS, HALTED = "Always", "Halted"
-NODE_TYPE = "stockyard.dev/node-type"
-"""Label with the node type of a machine, by its bare name."""
 NO_FIELDS: Mapping[tuple[str, ...], str] = {
     (
         *MACHINE,
@@ -31,11 +29,13 @@ _VIRTIO = {"bus": "virtio"}
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Name of a machine and of what belongs to it. ``marks`` are the labels by which all of it is known as ours."""
+    """Name of a machine and of what belongs to it. ``marks`` are the labels by which all of it is known as ours;
+    ``provider`` is the id of its provider, None for a trial."""
 
     machine: str
     namespace: str
     marks: Mapping[str, str]
+    provider: str | None = None
 
     @property
     def first_boot(self) -> str:
@@ -53,7 +53,9 @@ def document(
     """The VirtualMachine that is made from the template of a node type, which ``entry`` is in the provider's document.
     What is ours comes last, and wins."""
     meta, spec = mapping_at(template, ("metadata",)), dict(mapping_at(template, ("spec",)))
-    labels = {**(meta.get("labels") or {}), NODE_TYPE: label_value(entry["name"]), **names.marks}
+    of_type = {NODE_TYPE: entry["name"], **({NODE_PROVIDER: names.provider} if names.provider is not None else {})}
+    own = {key: label_value(text) for key, text in of_type.items()} | dict(names.marks)
+    labels = {**(meta.get("labels") or {}), **own}
     about = {"name": names.machine, "namespace": names.namespace, "labels": labels}
     if annotations := meta.get("annotations"):
         about["annotations"] = dict(annotations)
@@ -65,7 +67,7 @@ def document(
     instance_marks = {key: text for key, text in names.marks.items() if key != GENERATION}
     inner_meta["labels"] = {**(inner_meta.get("labels") or {}), **instance_marks}
     machine = _machine(
-        _sized(mapping_at(inner, ("spec",)), entry), names, settings, volumes, has_network_data=has_network_data
+        sized(mapping_at(inner, ("spec",)), entry), names, settings, volumes, has_network_data=has_network_data
     )
     spec |= {"runStrategy": ALWAYS, "template": {**inner, "metadata": inner_meta, "spec": machine}}
     if volumes:
@@ -73,7 +75,7 @@ def document(
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": about, "spec": spec}
 
 
-def _sized(machine: Template, entry: Document) -> Template:
+def sized(machine: Template, entry: Document) -> Template:
     """The specification with the cpu and the memory that the node type says itself: a node is as large as pods are
     told."""
     written = {name: str(value) for name, value in (entry.get("resources") or {}).items() if name in ("cpu", "memory")}

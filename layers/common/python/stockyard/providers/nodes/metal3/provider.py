@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from stockyard.domain.nodes.declared_types import block_of, declared, node_types_of
+from stockyard.domain.nodes.declared_types import block_of, node_types_of
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.domain.values import times
@@ -59,11 +59,12 @@ class Metal3Nodes:
         """As declared: how many there are of each, ``totals`` says."""
         return node_types_of(provider, built=True)
 
-    def totals(self, provider: NodeProvider) -> Mapping[str, int]:
-        """See ``ports.nodes.CountsStock.totals``: the hosts that match and are free, or ours."""
+    def totals(self, provider: NodeProvider) -> Mapping[str, int] | None:
+        """See ``ports.nodes.CountsStock.totals``: the hosts that match and are free, or ours. Hosts of a cluster that
+        Stockyard made are counted by nobody: what it has not is learnt by refusals."""
         if self._sheet is not None:
             return stock.totals(self._sheet, provider)
-        return {} if self._is_counted else dict.fromkeys((each.name for each in declared(provider)), stock.UNCOUNTED)
+        return {} if self._is_counted else None
 
     def counted_at(self, provider: NodeProvider) -> str | None:  # noqa: ARG002
         """See ``ports.nodes.CountsStock.counted_at``."""

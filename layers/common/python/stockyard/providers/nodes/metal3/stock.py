@@ -11,9 +11,6 @@ from stockyard.providers.nodes.metal3 import selectors
 from stockyard.providers.nodes.metal3.hosts import Need
 from stockyard.providers.nodes.metal3.launch import selector_of
 
-UNCOUNTED = 1_000_000
-"""Of a cluster of Stockyard's own as host, which nobody counts: what it has not is learnt by refusals."""
-
 
 def matching(sheet: HostSheet, provider: NodeProvider) -> Mapping[str, list[CountedHost]]:
     """The counted hosts of each type, by its bare name: whatever may be done with them."""
