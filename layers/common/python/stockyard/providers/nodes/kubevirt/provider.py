@@ -76,6 +76,8 @@ class KubeVirtNodes:
         """See ``ports.nodes.LaunchesSlowly``."""
         return _LIMITS
 
+    joins_overlay = True
+    """See ``ports.nodes.JoinsOverlay``."""
     # See ``ports.nodes.HasTopology``.
     location = staticmethod(reach.location)
     out_of_reach = staticmethod(reach.out_of_reach)
