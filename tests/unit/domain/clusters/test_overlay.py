@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from stockyard.domain.clusters import overlay
 from stockyard.domain.clusters.overlay import Full, Table, admitted, entries, released
+from stockyard.domain.values import times
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SPAN = "100.64.0.0/20"
@@ -40,7 +42,9 @@ def test_addresses_are_of_the_lower_half_alone_and_end() -> None:
     for number in range(3):
         table = admitted(table, SPAN, f"ncl_{number}", "key", NOW)
     assert [peer["address"] for peer in table.peers.values()] == ["100.64.7.254", "100.64.7.255", "100.64.0.1"]
-    full = Table({str(n): {"address": f"100.64.{n // 256}.{n % 256}", "key": ""} for n in range(1, 2048)})
+    addresses = [f"100.64.{n // 256}.{n % 256}" for n in range(1, 2048)]
+    resting = dict.fromkeys(addresses[1_500:], times.to_text(NOW))
+    full = Table({address: {"address": address, "key": ""} for address in addresses[:1_500]}, resting)
     with pytest.raises(Full, match="are used"):
         admitted(full, SPAN, "one more", "key", NOW)
     many = Table({str(n): {"address": str(n), "key": ""} for n in range(overlay.MOST_PEERS)})
@@ -74,6 +78,29 @@ def test_the_list_says_where_hubs_are_and_nothing_of_others_but_their_keys() -> 
     ]
     assert released(table, "ncl_1", NOW).version() != table.version()
     assert released(table, "nobody", NOW) is table
+
+
+def test_a_full_table_is_a_record_and_its_list_a_config_map() -> None:
+    """The longest rows that there can be; what is more is refused by name."""
+    span = "100.112.0.0/12"
+    peers: dict[str, dict[str, object]] = {
+        f"ncl_{n:026}": {"address": f"100.127.{n // 250}.{n % 250}", "key": f"{n:043}="} for n in range(1_999)
+    }
+    peers |= {f"ncl_hub_{n:022}": {**peer, "slot": n, "local": "192.168.255.254"}
+              for n, peer in enumerate(list(peers.values())[:overlay.HUBS])}  # fmt: skip
+    table = admitted(Table(dict(list(peers.items())[8:]), number=1), span, "ncl_" + "x" * 26, "k" * 44, NOW)
+    assert len(table.text()) < 350_000
+    assert len(json.dumps(entries(table, "e" * 200), separators=(",", ":"))) < 1_000_000
+    resting = {f"100.115.{n // 250}.{n % 250}": times.to_text(NOW) for n in range(3_000)}
+    crowded = Table({owner: peers[owner] for owner in list(peers)[:1_900]}, resting)
+    with pytest.raises(Full, match="came and went"):
+        admitted(crowded, span, "ncl_" + "x" * 26, "k" * 44, NOW)
+    present = next(iter(crowded.peers))
+    assert admitted(crowded, span, present, "another", NOW).peers[present]["key"] == "another"
+    admitted(crowded, span, "ncl_" + "x" * 26, "k" * 44, NOW + overlay.REST_SPAN)
+
+
+def test_a_row_has_256_bytes() -> None:
     row = len(str({"address": "100.127.255.254", "key": "k" * 44, "hub": True, "endpoints": ["e" * 100]}))
     assert row <= 256
-    assert overlay.MOST_PEERS * 256 < 1024 * 1024
+    assert overlay.MOST_PEERS * 2 * 256 < 1024 * 1024

@@ -45,10 +45,14 @@ def test_a_cluster_shows_the_fields_of_the_api_and_no_more():
         "id name description cluster_type provider driver cloud_account_id client_id endpoint "
         "status phase conditions settings tags limits created_at updated_at version operation_id kubernetes_version "
         "certificates_expire_at "
-        "keep_failed kept_until expires_at kubeconfig_secret queue bastion last_snapshot reason message warnings price"
+        "keep_failed kept_until expires_at kubeconfig_secret queue bastion last_snapshot reason message warnings price "
+        "vpn node_to_node"
     )
     assert set(view) == set(names.split())
     assert set(view) == set(ClusterView.model_fields)
+    assert (view["vpn"], view["node_to_node"]) == (False, False)
+    view = cluster_view(replace(CLUSTER, settings={"overlay": {"range": "100.64.0.0/16", "node_to_node": True}}))
+    assert (view["vpn"], view["node_to_node"]) == (True, True)
     assert ClusterView.model_validate(view).conditions[0].reason == "Preparing"
     json.dumps(view)
 

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from agent.stockyard_agent.overlay import OverlayList
+from benchmarks.cost import AGENT_WRITES
+from benchmarks.overlay_cost import OVERLAY_READS, OVERLAY_WRITES
 from local.kubernetes.store import Key
 from stockyard.domain.clusters import overlay as rules
 from stockyard.domain.models.clusters.observations import OverlayList as Answer
 from stockyard.domain.models.pools.read_vcluster import read_vcluster
 from stockyard.domain.records import Cluster, Fact, NodeProvider
 from stockyard.errors import Conflict, InvalidInput, RequestInProgress
+from stockyard.machines.on_machine import stockyard_overlay as program
 from stockyard.operations.clusters.removal.record import removal
 from stockyard.operations.listing import every
-from stockyard.operations.machines import overlay
+from stockyard.operations.machines import overlay, overlay_paths
+from stockyard.operations.machines.observe import AgentReply, observe
 from stockyard.operations.manifests.pools import desired_pools
 from stockyard.operations.node_providers.reach import out_of_reach
 from stockyard.ports import Replace
 from tests.unit.agent.rig import Rig
 from tests.unit.operations.conftest import World
+from tests.unit.operations.nodes import Nodes
 
 HUB, NODE, OTHER = (f"{letter * 42}A=" for letter in "HNO")
 
@@ -116,6 +122,81 @@ def test_nothing_is_written_for_a_cluster_that_is_gone_and_its_removal_takes_the
     with pytest.raises(RequestInProgress):
         overlay.admit(world.services, cluster, "ncl_2", OTHER)
     assert [fact.id for fact in every(world.services.store, Fact, f"{cluster.id}/")] == []
+
+
+def _post(world: World, cluster: Cluster, number: int, have: str | None, **more: object) -> AgentReply:
+    """The answer to a post of the agent, which has that list."""
+    post = {
+        "sequence": int(world.clock.now().timestamp() * 1000) + number, "observed_at": world.services.now(),
+        "agent_version": "2", "kubernetes_version": "v1", "ca_hash": "sha256:" + "0" * 64, "results": [],
+        "nodes": [{"name": "n", "labels": {}, "claim": None, **more}], "overlay": have,
+    }  # fmt: skip
+    return observe(world.services, world.registry.in_hand, b"key", cluster, post)
+
+
+def test_an_idle_clusters_posts_cost_what_they_cost_without_an_overlay(world: World, cluster: Cluster) -> None:
+    """Each call of the store is counted: what ``make cost`` assumes of an agent's posts holds for both."""
+    store, calls = world.services.store, Counter[str]()
+    overlay.admit(world.services, cluster, cluster.id, HUB, hub=True)
+    have = _post(world, cluster, 0, None).overlay
+    assert have is not None
+    counts = []
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("get", "get_all", "commit", "list"):
+            call = getattr(store, name)
+            patched.setattr(
+                type(store), name, lambda _, *a, _n=name, _c=call, **k: (calls.update([_n]), _c(*a, **k))[1]
+            )
+        paths = {"overlay": '{"direct":0,"down":{}}', "labels": {overlay_paths.PLANE: ""}}
+        ready = replace(cluster, status="ready")
+        world.clock.advance(1)
+        _post(world, ready, 0, have.version, **paths)
+        for each in (ready, replace(ready, settings={})):
+            calls.clear()
+            for number in range(1, 49):
+                world.clock.advance(world.services.settings.agent_idle_seconds)
+                assert _post(world, each, number, have.version, **paths).overlay is None
+            counts.append(dict(calls))
+    assert (counts[0], OVERLAY_READS, OVERLAY_WRITES) == (counts[1], 0, 0)
+    assert counts[0]["commit"] <= 48 * AGENT_WRITES + 2
+
+
+def test_an_agent_hears_within_ten_seconds_of_a_claim_that_ends(world: World, cluster: Cluster) -> None:
+    """Machines need what is left of a minute: hubs read the list each 15 seconds, and tell the others at once."""
+    nodes = Nodes.of(world.registry, world.services, world.clock)
+    nodes.provider("lab", {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}})
+    # Simulated machines take no part in an overlay: the claim was placed before.
+    ready = replace(cluster, status="ready", settings={}, version=cluster.version + 1)
+    world.services.store.commit(Replace(ready))
+    claim = nodes.claim("worker", cluster_ref=cluster.name)
+    nodes.schedule()
+    ready = replace(ready, settings=cluster.settings, version=ready.version + 1)
+    world.services.store.commit(Replace(ready))
+    overlay.admit(world.services, cluster, claim.id, NODE)
+    have = _post(world, ready, 0, None).overlay
+    assert have is not None
+    nodes.delete(claim)
+    before = _post(world, ready, 1, have.version)
+    assert (before.overlay, before.interval_seconds) == (None, world.services.settings.agent_busy_seconds)
+    overlay.release(world.services, cluster, claim.id)
+    after = _post(world, ready, 2, have.version).overlay
+    assert after is not None
+    assert after.peers == []
+    assert world.services.settings.agent_busy_seconds <= 10
+    assert program.LOOK + 2 * program.peers.TICK <= 40
+
+
+def test_what_a_node_writes_of_itself_changes_nothing_of_the_list(world: World, cluster: Cluster) -> None:
+    overlay.admit(world.services, cluster, cluster.id, HUB, hub=True)
+    overlay.admit(world.services, cluster, "ncl_1", NODE)
+    before = _news(world, cluster)
+    forged = {
+        "address": "100.64.0.1", "key": OTHER, "hub": True, "endpoints": ["192.0.2.66:51820"], "direct": 1,
+        "down": {"100.64.0.2": "2026-01-01T00:00:00.000Z"}, "peers": [{"address": "100.64.0.1", "key": OTHER}],
+    }  # fmt: skip
+    for number, text in enumerate((json.dumps(forged), "{", "[]", "x" * 4_096)):
+        _post(world, cluster, number, None, overlay=text, annotations={"stockyard.dev/overlay": text})
+        assert _news(world, cluster) == before
 
 
 def test_machines_of_providers_that_take_no_part_are_out_of_reach(world: World, cluster: Cluster) -> None:

@@ -77,6 +77,8 @@ def cluster_view(cluster: Cluster) -> dict[str, Any]:
     """``cluster`` as a ``ClusterView`` document."""
     reason, message = _trouble(cluster)
     document = {**attributes(cluster, _CLUSTER), "kubeconfig_secret": dict(cluster.kubeconfig_secret) or None}
+    networks = cluster.settings.get("overlay")
+    document |= {"vpn": bool(networks), "node_to_node": bool(networks and networks["node_to_node"])}
     return {**document, "reason": reason, "message": message, "warnings": [], "price": None}
 
 

@@ -26,8 +26,11 @@ HUBS = 8
 """How many members a control plane may have at a time: five, and those that take their places."""
 REST_SPAN = timedelta(hours=24)
 """How long an address is not given out again: what had it may be known somewhere."""
-MOST_PEERS = 4_000
-"""Rows of the list of machines with which it stays below a ConfigMap's 1 MiB, at 256 bytes each."""
+MOST_PEERS = 2_000
+"""Machines of an overlay. Of the list in the cluster each has 256 bytes at most, so that twice as many would stay below
+a ConfigMap's 1 MiB; the table of a cluster is one record, and comes first."""
+MOST_BYTES = 340_000
+"""Of the table as text, with the addresses that rest: a record may have 350,000."""
 CONFIG_MAP = "overlay"
 """The name of the list in the cluster."""
 
@@ -81,6 +84,9 @@ def admitted(
         used_addresses = {str(other["address"]) for other in table.peers.values()} | free.keys()
         peer["address"], number = _next(span, used_addresses, table.number)
     peer["key"] = key
+    # A machine that is in it already is let in anew whatever rests.
+    if owner not in table.peers and len(replace(table, released=free).text()) > MOST_BYTES:
+        raise Full("Too many machines came and went within a day: their addresses fill the overlay's table.")
     if hub:
         slots = {other.get("slot") for name, other in table.peers.items() if name != owner}
         slot = peer.get("slot", next((slot for slot in range(HUBS) if slot not in slots), None))

@@ -76,6 +76,11 @@ class ClusterView(View):
     """What is observed of the cluster, an aspect each."""
     settings: dict[str, Any]
     """The settings with all defaults filled in; which there are depends on the driver."""
+    vpn: bool
+    """Whether it has an overlay, so that nodes of other networks can be in it: ``privateNodes.vpn.enabled`` of a
+    vcluster.yaml."""
+    node_to_node: bool
+    """Whether these reach each other: ``nodeToNode.enabled``, which each overlay has."""
     bastion: str
     """The public address of the machine that is the way in for SSH; empty where there is none."""
     certificates_expire_at: str | None
