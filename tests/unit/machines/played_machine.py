@@ -13,14 +13,17 @@ from pathlib import Path
 from stockyard.machines import cloud_config
 
 PLAYED = (
-    "apt-get", "apt-mark", "blkid", "cloud-init", "containerd", "crictl", "curl", "dpkg", "dpkg-query", "findmnt",
-    "gpg", "kubeadm", "kubectl", "lsblk", "mkfs.ext4", "modprobe", "mount", "mountpoint", "openssl", "python3",
+    "apt-get", "apt-mark", "blkid", "cloud-init", "containerd", "crictl", "dpkg", "dpkg-query", "findmnt",
+    "kubeadm", "kubectl", "lsblk", "mkfs.ext4", "modprobe", "mount", "mountpoint", "openssl", "python3",
     "sha256sum", "sleep", "swapoff", "sysctl", "systemctl", "timeout", "wipefs",
 )  # fmt: skip
 STUB = """#!/bin/bash
 name="${0##*/}"
 [ "$name" = timeout ] && shift && exec "$@"
-if [ "$name" = python3 ]; then
+if [ "$name $1" = "python3 -c" ]; then
+    case "$2" in *urlopen*) name=fetch ;; *) name=unpack ;; esac
+    shift 2
+elif [ "$name" = python3 ]; then
     shift
     if [ "$1" = say ]; then shift; echo "$1 ${2:-begins}" >>"$ROOT/said"; exit 0; fi
 fi
@@ -58,7 +61,7 @@ esac
 [ "$name $1" = "kubeadm certs" ] && rm -f "$ROOT/ending"
 [ "$name" = crictl ] && echo "the id of a container"
 [ "$name" = containerd ] && printf 'SystemdCgroup = false\nconfig_path = ""\n'
-[ "$name" = gpg ] && printf 'pub:-:\nfpr:::::::::%s:\n' "${KEY:-DE15B14486CD377B9E876E1A234654DA9A296436}"
+[ "$name" = unpack ] && printf '%s\n' DE15B14486CD377B9E876E1A234654DA9A296436
 [ "$name $1" = "apt-get install" ] && touch "$ROOT/installed"
 [ "$name $1" = "kubeadm version" ] && [ -e "$ROOT/installed" ] && echo v1.35.4
 [ "$name" = dpkg-query ] && echo 1.7.24

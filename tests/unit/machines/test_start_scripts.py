@@ -14,7 +14,8 @@ import pytest
 from tests.unit.machines.played_machine import STUB, Machine
 
 CONTROL_PLANE = {
-    "gpg --show-keys": "packages",
+    "fetch https://packages.example.test/core:/stable:/v1.35/deb/Release.key": "packages",
+    "unpack": "packages",
     "apt-get update": "packages",
     "apt-get install": "packages",
     "lsblk --noheadings": "volume",
@@ -28,7 +29,7 @@ CONTROL_PLANE = {
     "ps --quiet": "snapshot",
     "snapshot save": "snapshot",
     "sha256sum --check": "network",
-    "curl -fsSL --create-dirs": "network",
+    "fetch https://example.test/flannel-io/flannel/1/Documentation/kube-flannel.yml": "network",
     "kubectl apply -f": "network",
     "kubectl apply -k": "cloud",
     "kubectl get nodes": "cloud",
@@ -185,15 +186,14 @@ def test_a_node_that_the_clouds_controller_has_not_seen_is_waited_for_and_told(p
 def test_another_key_of_the_packages_is_refused_and_told(
     played_machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gpg = played_machine.root / "bin" / "gpg"
-    gpg.write_text("#!/bin/bash\nprintf 'pub:-:\\nfpr:::::::::%s:\\n' 0000000000000000000000000000000000000000\n")
+    python, key = played_machine.root / "bin" / "python3", "DE15B14486CD377B9E876E1A234654DA9A296436"
+    python.write_text(STUB.replace(key, "0" * 40))
     assert played_machine.boot() not in (0, None)
     assert logged(played_machine, "is not the one that was pinned")
     assert [line for line in played_machine.lines("ran") if line.startswith("apt-get")] == []
-    loop = "for k in DE15B14486CD377B9E876E1A234654DA9A296436 0"
-    gpg.write_text(f"#!/bin/bash\n{loop}; do printf 'pub:\\nfpr:::::::::%s:\\n' $k; done\n")
+    python.write_text(STUB.replace(key, f"{key} {'0' * 40}"))
     assert played_machine.boot() not in (0, None), "a second key beside it"
-    gpg.write_text(STUB)
+    python.write_text(STUB)
     assert played_machine.boot() == 0
 
 
@@ -201,7 +201,7 @@ def test_another_key_of_the_packages_is_refused_and_told(
 def test_a_baked_image_of_the_release_installs_nothing(played_machine: Machine) -> None:
     (played_machine.root / "installed").touch()
     assert played_machine.boot() == 0
-    assert [line for line in played_machine.lines("ran") if line.startswith(("apt", "gpg"))] == []
+    assert [line for line in played_machine.lines("ran") if line.startswith(("apt", "unpack"))] == []
     config = (played_machine.root / "etc/containerd/config.toml").read_text()
     assert config == "SystemdCgroup = true\nconfig_path = '/etc/containerd/certs.d'\n"
 

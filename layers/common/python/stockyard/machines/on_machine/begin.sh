@@ -4,7 +4,7 @@ set -euo pipefail
 
 version="$1" release="$2" oldest_containerd="$3" packages="$4" archive="$5" registry="$6"
 export DEBIAN_FRONTEND=noninteractive
-keyring=/etc/apt/keyrings/kubernetes.asc
+keyring=/etc/apt/keyrings/kubernetes.gpg
 repository="${packages}/core:/stable:/v${version}/deb/"
 # Of the key that signs Kubernetes' packages.
 fingerprint=DE15B14486CD377B9E876E1A234654DA9A296436
@@ -47,13 +47,45 @@ again() {
     return 1
 }
 
+# Fetches a URL into a file. Every image has Python, which cloud-init needs; some have neither curl nor gpg.
+fetch() {
+    python3 -c '
+import sys, urllib.request
+with urllib.request.urlopen(sys.argv[1], timeout=60) as answer, open(sys.argv[2], "wb") as file:
+    file.write(answer.read())
+' "$1" "$2"
+}
+
+# Writes the keys of a file as apt reads them, and prints their fingerprints: RFC 4880, sections 4.2, 6.2 and 12.2.
+unpack_keys() {
+    python3 -c '
+import base64, hashlib, sys
+data, at = b"", 0
+for block in open(sys.argv[1]).read().split("-----BEGIN")[1:]:
+    data += base64.b64decode(block.split("\n\n")[1].split("\n=")[0].split("\n-")[0])
+while at < len(data):
+    head, size, start = data[at], data[at + 1], at + 2
+    if head < 192:
+        start = at + 1 + (1 << (head & 3))
+        size = int.from_bytes(data[at + 1 : start], "big")
+        head >>= 2
+    elif size > 191:
+        size, start = (size - 192 << 8) + data[start] + 192, start + 1
+    at = start + size
+    if head & 15 == 6:
+        print(hashlib.sha1(b"\x99" + size.to_bytes(2, "big") + data[start:at]).hexdigest().upper())
+with open(sys.argv[2], "wb") as file:
+    file.write(data)
+' "$1" "$2"
+}
+
 # One key, and that one: whoever serves the packages could sign them with another.
 fetch_key() {
     local keys
-    curl -fsSL -o "$keyring" "${repository}Release.key" || return 1
-    keys="$(gpg --show-keys --with-colons "$keyring" |
-        awk -F: '$1 == "pub" {n++} $1 == "fpr" && f == "" {f = $10} END {print n, f}')" || return 1
-    if test "$keys" != "1 ${fingerprint}"; then
+    fetch "${repository}Release.key" "${keyring}.asc" || return 1
+    keys="$(unpack_keys "${keyring}.asc" "$keyring")" || return 1
+    if test "$keys" != "$fingerprint"; then
+        rm -f "$keyring"
         echo "the key of Kubernetes' packages is not the one that was pinned" >&2
         return 1
     fi

@@ -103,7 +103,8 @@ name_endpoint() {
 fetch_manifests() {
     local path
     while read -r _ path; do
-        curl -fsSL --create-dirs -o "${manifests}/${path}" "${base}/${path}" || return 1
+        mkdir -p "$(dirname "${manifests}/${path}")"
+        fetch "${base}/${path}" "${manifests}/${path}" || return 1
     done <"${manifests}/sums"
     (cd "$manifests" && sha256sum --check --quiet sums)
 }
