@@ -11,7 +11,7 @@ from stockyard.domain.nodes.declared_types import declared
 from stockyard.domain.nodes.manifests import ProviderDocument, provider_manifest, provider_warnings
 from stockyard.domain.nodes.records import NodeEnvironment, NodeProvider
 from stockyard.domain.nodes.views import node_environment_view, node_provider_view, remarks
-from stockyard.domain.platform import provider_prefix
+from stockyard.domain.platform import is_foreign, provider_prefix
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.http.query import FORM, LABEL, Query, tagged
@@ -30,9 +30,25 @@ TYPE_PHASES = ("Pending", "Available", "Unavailable", "Failed")
 KINDS = ("ec2", "simulated", "terraform", "kubeVirt", "bcm", "metal3", "clusterAPI")
 
 
-def _provider_answer(request: Request, provider: NodeProvider, status: int, **settings: Any) -> Answer:
-    view = node_provider_view(provider, request.caller.tenant)
+def _provider_answer(
+    request: Request, services: Services, provider: NodeProvider, status: int, **settings: Any
+) -> Answer:
+    view = _warned(services, provider, node_provider_view(provider, request.caller.tenant))
     return Answer(status, view, version=provider.version, subject=provider.id, **settings)
+
+
+def _warned(services: Services, provider: NodeProvider, view: dict[str, Any], *, hosts: bool = False) -> dict[str, Any]:
+    """The view with what the provider's source has to say of its document; ``hosts``: and of its hosts, as a plan
+    does."""
+    from stockyard.operations.node_providers.providers import finding_remarks, host_remarks
+
+    if is_foreign(services.tenant, provider):
+        return view
+    more = [*finding_remarks(services, provider), *(host_remarks(services, provider) if hosts else [])]
+    warnings = list(view["warnings"])
+    for entry in more:
+        warnings += [] if entry in warnings else [entry]
+    return {**view, "warnings": warnings}
 
 
 @http.route(
@@ -47,7 +63,7 @@ def _provider_answer(request: Request, provider: NodeProvider, status: int, **se
 )
 def create_node_provider(request: Request, services: Services) -> Answer:
     """Add a node provider. A source of nodes, with the node types that its document declares."""
-    from stockyard.operations.node_providers.providers import create_provider, host_remarks, plan_creation
+    from stockyard.operations.node_providers.providers import create_provider, plan_creation
 
     body = request.body
     document = ProviderDocument(
@@ -66,11 +82,11 @@ def create_node_provider(request: Request, services: Services) -> Answer:
         creates += [
             {"kind": "node-type", "name": f"{provider.name}.{node_type.name}"} for node_type in declared(provider)
         ]
-        warnings = remarks(provider_warnings(provider, ("spec",), ("properties",)))
-        return Answer.free_plan(creates=creates, warnings=[*warnings, *host_remarks(services, provider)])
+        view = {"warnings": remarks(provider_warnings(provider, ("spec",), ("properties",)))}
+        return Answer.free_plan(creates=creates, **_warned(services, provider, view, hosts=True))
     provider_id = request.stable_id(provider_prefix(services.tenant))
     provider = create_provider(services, document, request.caller.actor, provider_id)
-    return _provider_answer(request, provider, 201, location=f"/v1/node-providers/{provider.id}")
+    return _provider_answer(request, services, provider, 201, location=f"/v1/node-providers/{provider.id}")
 
 
 @http.route(
@@ -116,7 +132,7 @@ def get_node_provider(request: Request, services: Services) -> Answer:
     if request.query.get("form"):
         provider = find_own(services, request.params["id"])
         return Answer(200, provider_manifest(provider), version=provider.version)
-    return _provider_answer(request, find_provider(services, request.params["id"]), 200)
+    return _provider_answer(request, services, find_provider(services, request.params["id"]), 200)
 
 
 @http.route(
@@ -130,7 +146,7 @@ def get_node_provider(request: Request, services: Services) -> Answer:
 )
 def change_node_provider(request: Request, services: Services) -> Answer:
     """Change a node provider. A JSON merge patch; nodes that are there stay."""
-    from stockyard.operations.node_providers.providers import change_provider, changed_provider, host_remarks
+    from stockyard.operations.node_providers.providers import change_provider, changed_provider
     from stockyard.operations.node_providers.visible import find_own
 
     provider = find_own(services, request.params["id"])
@@ -138,13 +154,13 @@ def change_node_provider(request: Request, services: Services) -> Answer:
     if request.dry_run:
         changed = changed_provider(services, provider, request.version, fields)
         before, after = (node_provider_view(version, services.tenant) for version in (provider, changed))
-        warnings = [*after["warnings"], *host_remarks(services, changed)]
+        warnings = _warned(services, changed, after, hosts=True)["warnings"]
         return Answer.change_plan(
             before, {name: after[name] for name in fields}, "node-provider", provider.name, warnings=warnings
         )
     actor, request_id = request.caller.actor, request.request_id
     changed = change_provider(services, provider.id, request.version, fields, actor, request_id)
-    return _provider_answer(request, changed, 200, audited=True)
+    return _provider_answer(request, services, changed, 200, audited=True)
 
 
 @http.route(

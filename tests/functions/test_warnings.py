@@ -15,8 +15,11 @@ from functions.clusters import handler as clusters
 from functions.node_claims import handler as claims
 from functions.node_providers import handler as providers
 from functions.pools import handler as pools
+from stockyard.domain.records import CloudAccount, NodeProvider
 from stockyard.ports import Finding
+from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.harness.asking import Ask, asking
+from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.clusters.balanced_world import WEB, BalancedWorld, balanced_world
 from tests.unit.operations.clusters.managed_world import GPU, ManagedWorld, managed_world
 from tests.unit.operations.nodes import Nodes
@@ -246,3 +249,28 @@ def test_a_change_of_a_group_by_its_pool_warns_of_what_its_plan_warns_of(
     details = [detail for _, detail in warnings(confirmed.json)]
     assert LIVE["detail"] in details
     assert any("of l4 are drained and given back" in detail for detail in details)
+
+
+class _Remarking(SimulatedNodes):
+    """A source that warns of what nothing is refused for."""
+
+    def inspect(self, provider: NodeProvider, account: CloudAccount | None) -> list[Finding]:
+        return [Finding("/spec", "It has no price.", warning=True)]
+
+
+def test_what_a_source_warns_of_is_told_wherever_its_provider_is_answered(managed: ManagedWorld, ask: Ask) -> None:
+    world = managed.world
+    world.services = with_ports(world.services, node_sources={"simulated": _Remarking(world.registry.store)})
+    expected = [("/spec", "It has no price.")]
+    assert both(ask, "POST", "/v1/node-providers", PROVIDER) == expected
+    answer = ask("GET", "/v1/node-providers/lab")
+    assert warnings(answer.json) == expected
+    patch = {"display_name": "a lab"}
+    assert both(ask, "PATCH", "/v1/node-providers/lab", patch, answer.json["version"]) == expected
+    manifest = {
+        "apiVersion": "stockyard/v1",
+        "kind": "NodeProvider",
+        "metadata": {"name": "second"},
+        "spec": {"simulated": PROVIDER["spec"]},
+    }
+    assert both(ask, "POST", "/v1/apply", [manifest]) == [("/0/spec/simulated", "It has no price.")]

@@ -40,6 +40,7 @@ class FaultyRunner:
 
     runner: Runner
     injection: FaultInjection
+    usd_a_minute: float = 0.0034
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.runner, name)

@@ -98,6 +98,8 @@ class MemoryRunner:
     answer, with ``at_once``. ``recorded`` has every request that was made: a later run can be told to die at each.
     """
 
+    usd_a_minute = 0.0034
+
     def __init__(self, program: Program, clock: FixedClock, *, queue_seconds: float = 0, at_once: bool = False) -> None:
         self.program, self.clock, self.faults = program, clock, Faults()
         self.queue_seconds, self.at_once = queue_seconds, at_once

@@ -77,6 +77,21 @@ class TemplatePlace:
 
 
 @dataclass(frozen=True, slots=True)
+class RunTimes:
+    """Minutes of the machines that work for one node, and what a minute of them costs in USD."""
+
+    once: int
+    """For its making and its removal, as they usually take."""
+    longest: int
+    """The same where both need all the time that they may take."""
+    daily: int
+    """For the comparison of each day."""
+    environment: int
+    """For what is set up for a cluster before its first node, and is removed after the last; 0 for nothing."""
+    usd_a_minute: float
+
+
+@dataclass(frozen=True, slots=True)
 class NodeWork:
     """Description of one step of one claim, for its source. ``ledger`` is the claim's.
 

@@ -20,7 +20,7 @@ from stockyard.domain.values.requirements import Requirement
 from stockyard.domain.values.states import PowerWish
 from stockyard.ports.clouds import Tagged
 from stockyard.ports.clusters import Finding, Outcome
-from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork, TemplatePlace
+from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork, RunTimes, TemplatePlace
 
 HINDRANCE = "hindrance"
 """The fact of a launch that is not done: what its vendor says is in its way."""
@@ -166,6 +166,15 @@ class FollowsTemplates(Protocol):
     def moved(self, work: NodeWork) -> str | None:
         """From and to which revision the place of the claim's template has moved since the machine was made, as a
         sentence; None where it has not, or that is not known. Asks no vendor."""
+        ...
+
+
+@runtime_checkable
+class MakesByRuns(Protocol):
+    """A source whose nodes are made by programs, on machines of the tenant's that are paid by the minute."""
+
+    def run_times(self, provider: NodeProvider, type_name: str) -> RunTimes:
+        """Times of the runs for one node of a type by its bare name. Makes no call."""
         ...
 
 

@@ -52,6 +52,9 @@ class Runner(Protocol):
     Raises ``VendorError`` leaves; ``PermissionDenied`` where the account lacks what runs need.
     """
 
+    usd_a_minute: float
+    """Price of a minute of a machine, each begun one counted."""
+
     def start(self, place: RunnerPlace, start: RunStart) -> str:
         """Start the run; the machine's own id of it. An answer may be lost and the run be started twice: then the
         program finds that it has begun already, and ends."""

@@ -30,6 +30,7 @@ from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import availability, load
 from stockyard.operations.node_providers.of_account import missing_provider
 from stockyard.operations.node_providers.reach import network_of
+from stockyard.operations.node_providers.run_costs import run_notes
 from stockyard.operations.pricing import kept_warnings, plan_of
 from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused, unnamed_cluster
 from stockyard.operations.services import Services
@@ -183,6 +184,8 @@ def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
     waits = [{"pointer": "", "detail": judged["verdict"]}]
     warnings = [*([] if best is not None else waits), *kept_warnings(draft.keep_failed, items)]
     warnings += budget_warnings(services, draft.cluster_id, "", known_hour(items))
+    if best is not None:
+        warnings += run_notes(services, load(services).providers.get(best.node_type.provider), best.node_type)
     return plan_of(items, creates=creates, warnings=warnings, **judged)
 
 

@@ -23,7 +23,12 @@ from stockyard.operations.manifests.profiles import DesiredProfile, apply_profil
 from stockyard.operations.node_claims.change import change_claim
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.operations.node_claims.power import power_claim
-from stockyard.operations.node_providers.providers import change_provider, create_provider, host_remarks
+from stockyard.operations.node_providers.providers import (
+    change_provider,
+    create_provider,
+    finding_remarks,
+    host_remarks,
+)
 from stockyard.operations.pricing import price, sums
 from stockyard.operations.services import Services
 
@@ -87,7 +92,10 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
             continue
         if isinstance(manifest, DesiredProvider):
             block = (*manifest.place, "spec", manifest.provider.kind)
-            plan["warnings"] += host_remarks(services, manifest.provider, block)
+            plan["warnings"] += finding_remarks(services, manifest.provider, block)
+            earlier = list(plan["warnings"])
+            hosts = host_remarks(services, manifest.provider, block)
+            plan["warnings"] += [entry for entry in hosts if entry not in earlier]
         if manifest.current is not None:
             plan["changes"] += manifest_changes(manifest)
         elif isinstance(manifest, DesiredProvider):
@@ -226,7 +234,9 @@ def _applied_provider(services: Services, manifest: DesiredProvider, actor: str,
     elif manifest.fields:
         fields = dict(manifest.fields)
         provider = change_provider(services, provider.id, provider.version, fields, actor, request_id, tried=True)
-    return _result("NodeProvider", provider, manifest, None)
+    block = (*manifest.place, "spec", manifest.provider.kind)
+    result = _result("NodeProvider", provider, manifest, None)
+    return {**result, "warnings": [*result["warnings"], *finding_remarks(services, manifest.provider, block)]}
 
 
 def _result(

@@ -93,6 +93,20 @@ def check_provider(
     return [FieldProblem(_place(finding, at), finding.detail) for finding in findings if not finding.warning]
 
 
+def finding_remarks(
+    services: Services, provider: NodeProvider, at: Sequence[str | int] = ("spec",)
+) -> list[dict[str, Any]]:
+    """Warnings of the provider's source about its document, which refuse nothing. Nothing of one whose account is not
+    there."""
+    source = source_of(services, provider)
+    reference = reference_of(provider) if source is not None else None
+    if source is None or (reference is not None and (is_shared(provider) or fault(services, provider) is not None)):
+        return []
+    account = account_of(services, provider) if reference is not None else None
+    warnings = [finding for finding in source.inspect(provider, account) if finding.warning]
+    return [remark(_place(finding, at), finding.detail) for finding in warnings]
+
+
 def host_remarks(
     services: Services, provider: NodeProvider, at: Sequence[str | int] = ("spec",)
 ) -> list[dict[str, Any]]:

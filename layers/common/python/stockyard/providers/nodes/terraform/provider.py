@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,13 +18,16 @@ from stockyard.machines.cloud_config import FirstBoot
 from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.ports import Finding, Ledger, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
-from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork, Prepared, TemplatePlace
+from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork, Prepared, RunTimes, TemplatePlace
 from stockyard.ports.runs import NewRun, Runner, RunnerPlace, Runs
 from stockyard.providers.nodes.terraform import credentials, environments, templates, variables
 from stockyard.providers.nodes.terraform.accounts import runner_account
 from stockyard.providers.nodes.terraform.repositories import Repositories
 from stockyard.providers.nodes.terraform.running import (
+    APPLY_MINUTES,
+    DESTROY_MINUTES,
     END_SECONDS,
+    PLAN_MINUTES,
     SPARE_SECONDS,
     STARTING_SECONDS,
     Running,
@@ -39,6 +43,7 @@ NODE = "node"
 APPLY, DESTROY, PLAN = "apply", "destroy", "plan"
 PLAN_IS_NEW_SECONDS = 3600
 """Age up to which a plan tells how things are."""
+_NO_PRICE = "Its nodes have no price in money, so node types with one come first. Set pricePerCostUnit."
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +82,8 @@ class TerraformNodes:
         return TOKEN
 
     def inspect(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[Finding]:  # noqa: ARG002
-        """Nothing beyond the form: only a run reads a template."""
-        return ()
+        """Nothing beyond the form but its price: only a run reads a template."""
+        return () if provider.price_per_cost_unit is not None else (Finding("/spec", _NO_PRICE, warning=True),)
 
     def limits(self, provider: NodeProvider) -> Mapping[str, int]:
         """See ``ports.nodes.LaunchesSlowly``. A run waits for its machine, and has time for its end."""
@@ -172,6 +177,15 @@ class TerraformNodes:
         check_end(outcome)
         result = running.runs.result(outcome)
         return str(result.get("summary") or "It differs.") if result.get("drifted") else None
+
+    def run_times(self, provider: NodeProvider, type_name: str) -> RunTimes:
+        """See ``ports.nodes.MakesByRuns``."""
+        template = templates.of_type(provider, type_name)
+        timeout = template.timeout_seconds if template is not None else templates.TIMEOUT_SECONDS
+        once = APPLY_MINUTES + DESTROY_MINUTES
+        environment = once * len(templates.stages_of(provider))
+        longest = 2 * math.ceil((timeout + END_SECONDS) / 60)
+        return RunTimes(once, max(once, longest), PLAN_MINUTES, environment, self._runner.usd_a_minute)
 
     def template_places(self, provider: NodeProvider) -> Sequence[TemplatePlace]:
         """See ``ports.nodes.FollowsTemplates``: branches and tags of repositories."""

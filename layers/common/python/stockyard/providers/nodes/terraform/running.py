@@ -23,6 +23,8 @@ SPARE_SECONDS = 900
 """Time after which the machine ends whatever has not ended by then."""
 SHORTEST_WAIT, LONGEST_WAIT = 3, 60
 _ERRORS = {"failed": RunFailed, "interrupted": RunInterrupted, "killed": RunKilled, "lost": RunLost}
+APPLY_MINUTES, DESTROY_MINUTES, PLAN_MINUTES = 3, 3, 2
+"""Usual times of a run, with those for its machine to start and to fetch OpenTofu: an estimate for plans."""
 MOST_LOST = 3
 """Runs that may die in a row before the work fails."""
 

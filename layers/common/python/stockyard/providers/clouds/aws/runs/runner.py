@@ -44,8 +44,15 @@ _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|CREDENTIAL")
 _HIDDEN = "(hidden)"
 
 
+USD_A_MINUTE = 0.0034
+"""A build minute of ``arm1.small`` on EC2 in us-east-1, on demand, beyond the free ones: https://aws.amazon.com/codebuild/pricing/
+as of November 2026. Other regions differ by little."""
+
+
 class CodeBuildRunner:
     """Builds in tenants' accounts. ``prefix`` is the stage's prefix of names; ``release`` says where OpenTofu is."""
+
+    usd_a_minute = USD_A_MINUTE
 
     def __init__(self, sessions: Sessions, prefix: str, release: Release | None = None) -> None:
         self._sessions, self._prefix, self._release = sessions, prefix, release or Release()

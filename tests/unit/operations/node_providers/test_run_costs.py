@@ -1,0 +1,65 @@
+"""Minutes and price of the runs that make a node, as a plan tells them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stockyard.domain.nodes.records import NewClaim
+from stockyard.operations.fleet.explain import plan_claim
+from stockyard.operations.node_providers.providers import finding_remarks
+from stockyard.providers.nodes.simulated.provider import SimulatedNodes
+from stockyard.providers.nodes.terraform.provider import TerraformConfig, TerraformNodes
+from tests.harness.runs.memory_runner import MemoryRunner
+from tests.harness.worlds.ports import with_ports
+from tests.unit.operations.conftest import World
+from tests.unit.operations.nodes import Nodes
+
+SMALL: dict[str, Any] = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "cost": 1}
+TEMPLATE = {"inline": "# a node", "timeout": "20m"}
+
+
+def plan(world: World, kind: str, **block: Any) -> dict[str, Any]:
+    nodes = Nodes.of(world.registry, world.services, world.clock)
+    unused: Any = None
+    runner = MemoryRunner(unused, world.clock)
+    source = TerraformNodes(TerraformConfig("https://api.example", "us-east-1"), runner, unused, unused)
+    sources = {"terraform": source, "simulated": SimulatedNodes(world.registry.store)}
+    nodes.services = with_ports(nodes.services, node_sources=sources)
+    provider = nodes.provider("lab", SMALL, kind=kind, block=block, price_per_cost_unit=0.01)
+    assert not any("no price" in entry["detail"] for entry in finding_remarks(nodes.services, provider))
+    return plan_claim(nodes.services, NewClaim(name="one", resources={"cpu": "1"}))
+
+
+def test_a_plan_of_a_node_by_a_template_tells_minutes_and_price_of_its_runs(world: World) -> None:
+    answer = plan(world, "terraform", nodeTemplate=TEMPLATE)
+    assert answer["warnings"] == [
+        {
+            "pointer": "",
+            "detail": "Runs in your own account make and remove it: about 6 minutes, 0.02 USD, at most 60 minutes, 0.20"
+            " USD; one of 2 minutes compares it each day, 0.21 USD a month. A minute is 0.0034 USD. None of this is in"
+            " the price.",
+            "note": True,
+        }
+    ]
+    assert answer["price"]["hour"] == 0.01
+
+
+def test_a_template_without_a_price_is_warned_of(world: World) -> None:
+    unused: Any = None
+    source = TerraformNodes(TerraformConfig("https://api.example", "us-east-1"), unused, unused, unused)
+    nodes = Nodes.of(world.registry, world.services, world.clock)
+    nodes.services = with_ports(nodes.services, node_sources={"terraform": source})
+    provider = nodes.provider("lab", SMALL, kind="terraform", block={"nodeTemplate": TEMPLATE})
+    (entry,) = finding_remarks(nodes.services, provider)
+    assert entry["pointer"] == "/spec"
+    assert "no price" in entry["detail"]
+
+
+def test_an_environment_is_told_besides(world: World) -> None:
+    stages = {"infrastructure": TEMPLATE, "kubernetes": TEMPLATE}
+    (note,) = plan(world, "terraform", nodeTemplate=TEMPLATE, nodeEnvironmentTemplate=stages)["warnings"]
+    assert "About 12 minutes, 0.04 USD, are once for the environment of the cluster." in note["detail"]
+
+
+def test_no_other_plan_has_runs(world: World) -> None:
+    assert plan(world, "simulated")["warnings"] == []
