@@ -45,6 +45,9 @@ TABS = (
     "change",
     "upgrade",
     "resume",
+    "repave",
+    "renew",
+    "restore",
 )
 PAGES = (
     *LISTS,
@@ -173,6 +176,75 @@ def test_keys_alone_lead_to_a_cluster_and_back(person: ConsolePerson) -> None:
     person.sees("Single keys are off in fields")
     person.tab.press("Escape")
     person.tab.wait_for("!document.querySelector('dialog[open]')")
+
+
+def test_keys_show_details_units_and_verbs_of_a_row(person: ConsolePerson) -> None:
+    person.go("claims")
+    person.tab.wait_for("document.querySelector('main tbody [data-row]')")
+    person.tab.press("j")
+    person.tab.press(" ")
+    person.tab.wait_for("document.querySelector('aside.details h2') && location.search.includes('row=')")
+    person.tab.press("]")
+    person.tab.wait_for("!document.querySelector('aside.details') && !location.search.includes('row=')")
+    person.tab.press("u")
+    person.tab.wait_for("location.search.includes('unit=month') && document.body.innerText.includes('USD/month')")
+    person.tab.press("g", "f")
+    person.tab.wait_for("location.pathname === '/console/' && location.search.includes('unit=month')")
+    person.go("claims")
+    person.tab.wait_for("document.querySelector('main tbody [data-row]')")
+    person.tab.press("j")
+    person.tab.press(".")
+    person.tab.wait_for("document.querySelector('dialog.go-to [role=option]')?.innerText.startsWith('Open')")
+    person.tab.press("Escape")
+    person.tab.wait_for("!document.querySelector('dialog[open]')")
+
+
+def test_verbs_of_a_claim_show_their_plan_before(person: ConsolePerson, api: ContractApi) -> None:
+    claim = {**example(api, "GetNodeClaim"), "machine_id": "i-1", "deleting": False}
+    plan: list[str] = []
+    planned_claim = {"plan": {"price": {"hour": 0.1, "month": 73.0, "complete": True, "items": []}, "creates": []}}
+    api.answers |= {"GetNodeClaim": lambda _: claim}
+    for operation in ("PowerNodeClaim", "ChangeNodeClaim"):
+        api.answers[operation] = lambda query: (
+            plan.append(query.get("dry_run", "done")),
+            planned_claim if "dry_run" in query else claim,
+        )[1]
+    person.go("claims/one?do=power")
+    person.sees("Its machine shall be")
+    person.tab.wait_for("document.querySelector('dialog .plan:not(.asking)')")
+    assert plan == ["true"], "nothing is done before it is applied"
+    person.press("Apply")
+    person.tab.wait_for("!document.querySelector('dialog[open]')")
+    assert plan == ["true", "done"]
+    person.go("claims/one")
+    person.press("Labels…")
+    person.fill("Labels, one a line", "team=yard")
+    person.tab.wait_for("document.querySelector('dialog .plan:not(.asking)')")
+    person.press("Apply")
+    person.tab.wait_for("!document.querySelector('dialog[open]')")
+    assert plan[-1] == "done"
+
+
+def test_offers_show_spot_prices_of_a_day_and_what_was_refused(person: ConsolePerson, api: ContractApi) -> None:
+    type_ = example(api, "GetNodeType")
+    now = time.time()
+    points = [
+        {"time": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(now - 3600 * ago)), "usd_hour": usd}
+        for ago, usd in ((20, 0.03), (9, 0.042), (2, 0.035))
+    ]
+    spot = {**type_["offerings"][0], "capacity_type": "spot"}
+    type_ = {
+        **type_,
+        "offerings": [*type_["offerings"], spot],
+        "spot_history": {"use1-az1": points, "use1-az2": points},
+    }
+    api.answers |= {"GetNodeType": lambda _: type_, "ListNodeTypes": lambda _: {"items": [type_]}}
+    person.go("offers/lab.small")
+    person.tab.wait_for("document.querySelectorAll('.spot-chart path').length === 2")
+    assert "0.0420" in person.reads()
+    assert "InsufficientCapacity" in person.reads()
+    person.go("offers?scarce=1")
+    person.sees("refused")
 
 
 def test_tabs_of_one_person_share_one_waiting_request(person: ConsolePerson, api: ContractApi) -> None:

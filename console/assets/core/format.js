@@ -9,6 +9,11 @@ export const NOTHING = "–";
 
 export const hour = (usd) => (usd === null || usd === undefined ? "not known" : four.format(usd));
 export const month = (usd) => (usd === null || usd === undefined ? "not known" : two.format(usd));
+/** Whether prices are shown a month: `unit` of the address, which `u` changes. */
+export const monthly = () => new URLSearchParams(location.search).get("unit") === "month";
+export const unit = () => (monthly() ? "USD/month" : "USD/hour");
+/** A price an hour in the unit that the person chose. */
+export const price = (usd) => (monthly() && usd !== null && usd !== undefined ? month(usd * HOURS) : hour(usd));
 export const count = (number) => (number === null || number === undefined ? NOTHING : whole.format(number));
 export const tenth = (number) => one.format(number);
 /** A difference in money, with its sign. */

@@ -10,7 +10,8 @@ addEventListener("popstate", tell);
 /** An address of the console: parts of the path (each is encoded) and a query. */
 export function to(parts, query = {}) {
   const path = [].concat(parts).filter((part) => part !== "").map(encodeURIComponent).join("/");
-  const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "" && value !== false));
+  const unit = new URLSearchParams(location.search).get("unit");
+  const search = new URLSearchParams(Object.entries({ ...(unit ? { unit } : {}), ...query }).filter(([, value]) => value !== undefined && value !== null && value !== "" && value !== false));
   const tail = search.toString();
   return `${BASE}/${path}${tail ? `?${tail}` : ""}`;
 }

@@ -40,37 +40,62 @@ function PlanCard({ ask, command, draft, verb, done, onDone }) {
 
 const Document = ({ draft, put, fault, rows = 24, label }) => html`<label class="field"><span>${label}</span><textarea class="input" rows=${rows} spellcheck="false" value=${draft} onInput=${(event) => put(event.target.value)}></textarea>${fault && html`<span class="fault" role="alert">${fault}</span>`}</label>`;
 
-const start = (account) => ({
-  name: "", description: "", cloud_account_id: account.id, cluster_type: "k8s",
-  settings: { region_name: "us-east-1", key_pair: "", autoscaler_node_groups: [{ name: "control-plane", role: "control", min_size: 1, max_size: 1, instance_types: ["t3.xlarge"] }, { name: "workers", role: "worker", min_size: 1, max_size: 3, instance_types: ["t3.large", "t3.xlarge"] }] },
-});
+const worker = { name: "workers", role: "worker", min_size: 1, max_size: 3 }, control = { name: "control-plane", role: "control", min_size: 1, max_size: 1 };
+const cudo = { data_center_id: "us-dallas-1", machine_type: "intel-broadwell" };
+const SIZES = [["groups.0.min_size", "Members of the control plane"]], WORKERS = [["groups.1.min_size", "Workers at least"], ["groups.1.max_size", "Workers at most"]], COMMON = [["name", "Name"], ["description", "Description"]];
+/** By kind of cluster: {label, cloud, key: name of its groups, settings, fields, needs}. */
+const KINDS = {
+  ec2: {
+    label: "own control plane on EC2", cloud: "aws", key: "autoscaler_node_groups", needs: ["key_pair"],
+    settings: { region_name: "us-east-1", key_pair: "", autoscaler_node_groups: [{ ...control, instance_types: ["t3.xlarge"] }, { ...worker, instance_types: ["t3.large", "t3.xlarge"] }] },
+    fields: [...COMMON, ["settings.region_name", "Region"], ["settings.key_pair", "Key pair of the account"], ["groups.0.instance_types", "Type of the control plane"], ...SIZES, ["groups.1.instance_types", "Types of workers"], ...WORKERS],
+  },
+  eks: {
+    label: "EKS", cloud: "aws", driver: "eks", key: "node_groups", needs: [],
+    settings: { region_name: "us-east-1", node_groups: [{ name: "system", role: "system", instance_type: "m6i.large", count: 2, min_size: 1, max_size: 4 }] },
+    fields: [...COMMON, ["settings.region_name", "Region"], ["groups.0.instance_type", "Type of nodes"], ["groups.0.count", "Nodes at first"], ["groups.0.min_size", "Nodes at least"], ["groups.0.max_size", "Nodes at most"]],
+  },
+  cudo: {
+    label: "Cudo", cloud: "cudo", key: "autoscaler_node_groups", needs: [],
+    settings: { control_plane_size: "sm", autoscaler_node_groups: [{ id: "control-plane", role: "control", min_size: 1, max_size: 1, vcpus: 4, memory_gib: 8, boot_disk_size_gib: 50, ...cudo }, { id: "workers", role: "worker", min_size: 1, max_size: 3, vcpus: 4, memory_gib: 8, boot_disk_size_gib: 50, ...cudo }] },
+    fields: [...COMMON, ["settings.control_plane_size", "Size of the control plane: sm, md, lg"], ["groups.all.data_center_id", "Data center"], ["groups.all.machine_type", "Machine type"], ["groups.1.vcpus", "CPU of a worker"], ["groups.1.memory_gib", "GiB of a worker"], ["groups.1.boot_disk_size_gib", "Disk of a worker, GiB"], ...WORKERS],
+  },
+};
+const kindsOf = (account) => Object.entries(KINDS).filter(([, kind]) => kind.cloud === account?.provider);
+const start = (account, name) => {
+  const [, kind] = kindsOf(account).find(([key]) => key === name) || kindsOf(account)[0] || ["ec2", KINDS.ec2];
+  return { name: "", description: "", cloud_account_id: account.id, cluster_type: "k8s", ...(kind.driver ? { driver: kind.driver } : {}), settings: structuredClone(kind.settings) };
+};
+const kindOf = (body) => (body.driver === "eks" ? "eks" : body.settings.autoscaler_node_groups?.some((group) => "machine_type" in group) ? "cudo" : "ec2");
+const whole = (body) => Boolean(body.name) && KINDS[kindOf(body)].needs.every((field) => body.settings[field]);
 
-const FIELDS = [["name", "Name"], ["description", "Description"], ["settings.region_name", "Region"], ["settings.key_pair", "Key pair of the account"], ["groups.0.instance_types", "Type of the control plane"], ["groups.0.min_size", "Members of the control plane"], ["groups.1.instance_types", "Types of workers"], ["groups.1.min_size", "Workers at least"], ["groups.1.max_size", "Workers at most"]];
-
+const groupsOf = (body) => body.settings[KINDS[kindOf(body)].key];
 function readField(body, path) {
   const [first, n, field] = path.split(".");
   if (first === "settings") return body.settings[n] ?? "";
   if (first !== "groups") return body[path];
-  const value = body.settings.autoscaler_node_groups[n]?.[field];
+  const value = groupsOf(body)[n === "all" ? 0 : n]?.[field];
   return Array.isArray(value) ? value.join(", ") : String(value ?? "");
 }
 function writeField(body, path, text) {
   const next = structuredClone(body), [first, n, field] = path.split(".");
   if (first === "settings") next.settings[n] = text;
   else if (first !== "groups") next[path] = text;
-  else {
-    const group = next.settings.autoscaler_node_groups[n];
-    group[field] = field === "instance_types" ? text.split(/[\s,]+/).filter(Boolean) : Number(text) || 0;
-    if (n === "0" && field === "min_size") group.max_size = group.min_size;
+  else for (const [at, group] of groupsOf(next).entries()) {
+    if (n !== "all" && Number(n) !== at) continue;
+    group[field] = field === "instance_types" ? text.split(/[\s,]+/).filter(Boolean) : /type|center/.test(field) ? text : Number(text) || 0;
+    if (group.role === "control" && field === "min_size") group.max_size = group.min_size;
   }
   return next;
 }
 
 function ClusterForm({ body, put, accounts, faults }) {
-  const pointers = { name: "/name", description: "/description", "settings.region_name": "/settings/region_name" };
-  const fault = (path) => { const pointer = pointers[path] || `/settings/autoscaler_node_groups/${path.split(".")[1]}/${path.split(".")[2]}`; return faults.find((each) => each.pointer?.startsWith(pointer))?.detail; };
-  return html`<label class="field"><span>Cloud account</span><select class="input" onChange=${(event) => put({ ...body, cloud_account_id: Number(event.target.value) })}>${accounts.map((each) => html`<option key=${each.id} value=${each.id} selected=${each.id === body.cloud_account_id}>${each.name}, ${each.provider}</option>`)}</select></label>
-    ${FIELDS.map(([path, label]) => html`<label class="field" key=${path}><span>${label}</span><input class="input" value=${readField(body, path)} inputmode=${/size/.test(path) ? "numeric" : undefined} aria-invalid=${fault(path) ? "true" : undefined} autocomplete="off" spellcheck="false" onInput=${(event) => put(writeField(body, path, event.target.value))} />${fault(path) && html`<span class="fault">${fault(path)}</span>`}</label>`)}`;
+  const kind = KINDS[kindOf(body)], account = accounts.find((each) => each.id === body.cloud_account_id), kinds = kindsOf(account);
+  const fault = (path) => { const pointer = path.startsWith("groups.") ? `/settings/${kind.key}/${path.split(".").slice(1).join("/").replace("all", "0")}` : `/${path.replace(".", "/")}`; return faults.find((each) => each.pointer?.startsWith(pointer))?.detail; };
+  const begin = (next, name) => put({ ...start(next, name), name: body.name, description: body.description });
+  return html`<label class="field"><span>Cloud account</span><select class="input" onChange=${(event) => begin(accounts.find((each) => each.id === Number(event.target.value)))}>${accounts.map((each) => html`<option key=${each.id} value=${each.id} selected=${each.id === body.cloud_account_id}>${each.name}, ${each.provider}</option>`)}</select></label>
+    ${kinds.length > 1 && html`<label class="field"><span>Control plane</span><select class="input" onChange=${(event) => begin(account, event.target.value)}>${kinds.map(([key, each]) => html`<option key=${key} value=${key} selected=${key === kindOf(body)}>${each.label}</option>`)}</select></label>`}
+    ${kind.fields.map(([path, label]) => html`<label class="field" key=${path}><span>${label}</span><input class="input" value=${readField(body, path)} inputmode=${/size|count|gib|cpus/.test(path) && !path.startsWith("settings") ? "numeric" : undefined} aria-invalid=${fault(path) ? "true" : undefined} autocomplete="off" spellcheck="false" onInput=${(event) => put(writeField(body, path, event.target.value))} />${fault(path) && html`<span class="fault">${fault(path)}</span>`}</label>`)}`;
 }
 
 export function CreateCluster() {
@@ -81,10 +106,9 @@ export function CreateCluster() {
     if (!items.length) return html`<${Empty} title="No cloud account yet"><p>A cluster stands in a cloud account of yours. An admin registers one first.</p><${LinkButton} to=${to("accounts")}>To the accounts<//><//>`;
     const account = items.find((each) => each.provider === "aws" && each.verification === "verified") || items[0], body = draft.body || start(account), typed = draft.text !== undefined;
     const one = typed ? readOne(draft.text) : { value: body };
-    const whole = one.value && (typed || (body.name && body.settings.key_pair));
-    const ask = whole ? (one.value.kind ? ["ApplyManifests", {}, { body: one.value }] : ["CreateCluster", {}, { body: { ...one.value, description: one.value.description || one.value.name } }]) : null;
+    const ask = one.value && (typed || whole(body)) ? (one.value.kind ? ["ApplyManifests", {}, { body: one.value }] : ["CreateCluster", {}, { body: { ...one.value, description: one.value.description || one.value.name } }]) : null;
     const done = (data) => { put(null); go(to(["clusters", data?.name || data?.results?.[0]?.name || one.value.name || one.value.metadata?.name])); };
-    return html`<div class="columns wide"><${Card} title="Settings" end=${html`<span class="segments"><button type="button" aria-pressed=${String(!typed)} onClick=${() => put({ body: one.value?.settings?.autoscaler_node_groups ? one.value : body })}>Form</button><button type="button" aria-pressed=${String(typed)} onClick=${() => put({ ...draft, text: JSON.stringify(body, null, 2) })}>JSON or YAML</button></span>`}>
+    return html`<div class="columns wide"><${Card} title="Settings" end=${html`<span class="segments"><button type="button" aria-pressed=${String(!typed)} onClick=${() => put({ body: one.value?.settings?.autoscaler_node_groups || one.value?.settings?.node_groups ? one.value : body })}>Form</button><button type="button" aria-pressed=${String(typed)} onClick=${() => put({ ...draft, text: JSON.stringify(body, null, 2) })}>JSON or YAML</button></span>`}>
         <div class="body">${typed ? html`<${Document} label="Document" draft=${draft.text} put=${(text) => put({ ...draft, text })} fault=${one.fault} />` : html`<${ClusterForm} body=${body} put=${(next) => put({ body: next })} accounts=${items} faults=${[]} />`}</div><//>
       <${PlanCard} ask=${ask} verb="Create" done=${to("")} onDone=${done} command=${asCommand("cluster", "create", "-f", "cluster.json", "--dry-run")} /></div>`;
   }}<//>`;

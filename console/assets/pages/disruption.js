@@ -6,10 +6,9 @@ import { allowance, nodesOf, offset, week, windows, zoneHere } from "../core/cal
 import { bare, hour, month, monthName, NOTHING, plural, since } from "../core/format.js";
 import { Link, setQuery, to } from "../core/router.js";
 import { Icon, State } from "../parts/icons.js";
-import { Boxes, sizes } from "../parts/nodes.js";
+import { Boxes, poolState, sizes } from "./cluster.js";
 import { Table } from "../parts/table.js";
 import { Button, Card, Copies, Failure, Figures, Note, Ready, Time } from "../parts/ui.js";
-import { poolState } from "./overview.js";
 
 const OLD_MS = 300_000;
 
@@ -47,7 +46,7 @@ function Leaves({ cluster, read }) {
 function Pools({ pools, cluster, chosen }) {
   return html`<${Card} title="Pools" end="boxes: at most, line: at least"><${Ready} read=${pools} what="pools">${({ items }) => (items.length ? html`<${Table} label="Pools" rows=${items} keyOf=${(pool) => pool.name} chosen=${(pool) => pool.name === chosen?.name} columns=${[
     { key: "name", head: "Pool", kind: "name", cell: (pool) => html`<button type="button" class="button link plain" aria-pressed=${String(pool.name === chosen?.name)} onClick=${() => setQuery({ pool: pool.name })}>${pool.name}</button>` }, { key: "nodes", head: "Nodes", cell: (pool) => html`<${Boxes} ...${sizes(pool)} />` },
-    { key: "have", head: "Have", num: true, kind: "tight", cell: (pool) => html`<span class="strong">${sizes(pool).there}</span> of ${sizes(pool).least}–${sizes(pool).most ?? "any"}` }, { key: "hour", head: "USD/hour", num: true, kind: "fact", cell: (pool) => hour(pool.nodes.usd_hour) }, { key: "state", head: "State", cell: (pool) => html`<${State} ...${poolState(pool)} />` }]} />` : html`<p class="aside quiet">No pool: no node leaves for its price or age.</p>`)}<//><//>`;
+    { key: "have", head: "Have", num: true, kind: "tight", cell: (pool) => html`<span class="strong">${sizes(pool).there}</span> of ${sizes(pool).least}–${sizes(pool).most ?? "any"}` }, { key: "hour", head: "USD/hour", num: true, kind: "fact", cell: (pool) => hour(pool.nodes.usd_hour) }, { key: "state", head: "State", cell: (pool) => html`<${State} ...${poolState(pool)} />` }, { key: "pause", head: "", unseen: "Pause", cell: (pool) => html`<${PoolPause} cluster=${cluster} pool=${pool} again=${pools.again} />` }]} />` : html`<p class="aside quiet">No pool: no node leaves for its price or age.</p>`)}<//><//>`;
 }
 
 function Calendar({ pool, zone }) {
@@ -82,6 +81,32 @@ function Budgets({ pools, chosen, zone }) {
     <p class="aside small quiet">Of budgets that are open at a time the least holds.</p><//>`;
 }
 
+/** Pause of one pool, beside its name. */
+function PoolPause({ cluster, pool, again }) {
+  const [busy, set] = useState(null), [error, fail] = useState(null), paused = Boolean(pool.disruption?.paused);
+  if (!pool.disruption || !may("ChangePool")) return null;
+  const flip = async () => {
+    set(paused ? "Lifting" : "Pausing");
+    fail(null);
+    try { await call("ChangePool", { id: cluster.id, name: pool.name }, { body: { disruption: { paused: !paused } }, headers: { "If-Match": `"${pool.version}"` } }); again(); } catch (raised) { fail(raised); }
+    set(null);
+  };
+  return html`<${Button} kind="row" writes busy=${busy} onClick=${flip}>${paused ? "Lift" : "Pause"}<span class="unseen"> ${pool.name}</span><//>${error && html`<${Failure} error=${error} />`}`;
+}
+
+/** Pause of all clusters of the tenant. */
+function PauseAll() {
+  const read = useRead(may("SetDisruptionSwitch") ? "GetDisruptionSwitch" : null, {}), [busy, set] = useState(null), [error, fail] = useState(null);
+  if (!read.data) return null;
+  const flip = async () => {
+    set("Applying");
+    fail(null);
+    try { await call("SetDisruptionSwitch", {}, { body: { paused: !read.data.paused } }); read.again(); } catch (raised) { fail(raised); }
+    set(null);
+  };
+  return html`<${Button} writes busy=${busy} onClick=${flip}>${read.data.paused ? "Lift the pause of all clusters" : "Pause all clusters"}<//>${error && html`<${Failure} error=${error} />`}`;
+}
+
 function Pause({ cluster, now, again }) {
   const [busy, set] = useState(null), [error, fail] = useState(null);
   if (!may("SetDisruption")) return null;
@@ -99,8 +124,9 @@ export function Disruption({ cluster, pools, query }) {
   const now = useRead("GetDisruption", { id: cluster.id }, { news: about }), preview = useRead("PreviewDisruption", { id: cluster.id }, { news: (event) => event.detail_type === "NodeClaim" && about(event), every: 60_000 });
   const items = pools.data?.items || [], chosen = items.find((pool) => pool.name === query.pool && pool.disruption) || items.find((pool) => pool.disruption) || null, zone = query.zone || zoneHere();
   const decision = preview.data?.decision, leaving = (preview.data?.nodes || []).filter((node) => node.leaves).length;
-  return html`<div class="spread"><span>${now.data?.paused ? "" : html`<span class="quiet">${now.data ? { Idle: "Nothing is being disrupted.", Proposed: "A decision is taken.", Replacing: "Nodes are being replaced." }[now.data.state] || now.data.state : ""} ${now.data?.message || ""}</span>`}</span>${now.data && html`<${Pause} cluster=${cluster} now=${now.data} again=${now.again} />`}</div>
+  return html`<div class="spread"><span>${now.data?.paused ? "" : html`<span class="quiet">${now.data ? { Idle: "Nothing is being disrupted.", Proposed: "A decision is taken.", Replacing: "Nodes are being replaced." }[now.data.state] || now.data.state : ""} ${now.data?.message || ""}</span>`}</span><span class="chips"><${PauseAll} />${now.data && html`<${Pause} cluster=${cluster} now=${now.data} again=${now.again} />`}</span></div>
     ${now.data?.paused && html`<${Note}>Disruption is paused${now.data.paused_by ? ` by ${now.data.paused_by}` : ""}: no node leaves for its price, its drift or its age.<//>`}
+    ${now.data?.paused_pools.length > 0 && html`<${Note}>Disruption is paused for ${now.data.paused_pools.join(", ")}.<//>`}
     ${now.error && html`<${Failure} error=${now.error} again=${now.again} />`}
     <${Figures} items=${[["Right now", preview.data ? (leaving ? plural(leaving, "node") : "none") : NOTHING, "would leave"], ["That saves", decision ? month(decision.usd_month_saved) : month(0), "USD/month"], [`Saved in ${monthName()}`, now.data ? month(now.data.usd_month_saved) : NOTHING, "USD/month"], ["At best possible", now.data ? (now.data.usd_month_possible === null ? "not known" : month(now.data.usd_month_possible)) : NOTHING, "USD/month"]]} />
     <div class="columns half"><${Leaves} cluster=${cluster} read=${preview} /><div class="stack"><${Pools} pools=${pools} cluster=${cluster} chosen=${chosen} /><${Budgets} pools=${items} chosen=${chosen} zone=${zone} /></div></div>`;

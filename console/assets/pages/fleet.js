@@ -1,16 +1,85 @@
 // Fleet: clusters, who needs a look first, the price beside each.
-import { html, useEffect, useMemo } from "../vendor/preact-htm.js";
-import { asCommand, may } from "../core/api.js";
+import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
+import { asCommand, call, may } from "../core/api.js";
 import { usePages, useRead } from "../core/data.js";
-import { count, hour, month, monthName, NOTHING, plural } from "../core/format.js";
-import { clusterState, clusterWhy, costsByCluster, isStuck, rankOf, regionOf } from "../core/model.js";
+import { count, hour, month, monthName, NOTHING, plural, since } from "../core/format.js";
+import { clusterState, clusterWhy, costsByCluster, isStuck, rankOf, regionOf, setUpState, unmet } from "../core/model.js";
+import { leastOf } from "../core/offers.js";
 import { setQuery, to } from "../core/router.js";
 import { Icon, State } from "../parts/icons.js";
 import { Latest } from "../parts/latest.js";
 import { inOrder, Pages, Table } from "../parts/table.js";
-import { Bar, Button, Card, Copies, Empty, Figures, LinkButton, Ready } from "../parts/ui.js";
-import { FirstSteps } from "./first-steps.js";
-import { ProvidersCard } from "./providers-card.js";
+import { Bar, Button, Card, Copies, Copy, Empty, Figures, LinkButton, Ready } from "../parts/ui.js";
+import { Facts } from "./cluster.js";
+
+const EXAMPLE = asCommand("cluster", "create", "-f", "examples/aws-cluster.json", "--dry-run");
+
+export function FirstSteps() {
+  const read = useRead("ListCloudAccounts", { page_size: 50 });
+  return html`<div class="prose"><h2 class="large">No clusters yet</h2><p class="second">A cluster stands in your own cloud account. You see its plan and price before anything is made, and deleting it removes all that was made.</p></div>
+    <${Ready} read=${read} what="accounts">${({ items }) => {
+      const good = items.find((each) => each.verification === "verified");
+      if (!may("CreateCluster")) return html`<p>${good ? `Account ${good.name} is connected. ` : ""}Somebody with the role operator or admin may create the first one.</p>`;
+      return html`<ol class="steps"><li class=${good ? "" : "now"}><span class=${good ? "ok" : "run"}>${good ? html`<${Icon} name="ok" size=${14} />` : "1"}</span><div><p class="strong">Connect a cloud account</p>
+          <p class="small second">${good ? `${good.name}, ${good.provider}, verified ${since(good.verified_at)} ago.` : "An admin registers it, and the API proves that its role can be assumed."}</p>
+          ${!good && html`<p><${LinkButton} to=${to("accounts")}>To the accounts<//></p>`}</div></li>
+        <li class=${good ? "now" : ""}><span class="run">2</span><div><div class="head"><p class="strong">See what a cluster would cost</p>${good && html`<span class="verbs"><${LinkButton} kind="primary" to=${to("new")}>Create cluster…<//></span>`}</div>
+          <p class="small second">The form shows the plan and its price while you type; nothing is made.</p><pre class="said" tabindex="0">${EXAMPLE}</pre><p><${Copy} text=${EXAMPLE} label="Copy" /></p></div></li>
+        <li><span class="quiet">3</span><div><p class="strong second">Apply the plan and watch it come up</p></div></li></ol>`;
+    }}<//>`;
+}
+
+const offersKnown = new Map();
+
+/** Number of types of a provider and the least price, read page by page when it is seen. */
+async function offersOf(provider, tell, signal) {
+  let total = 0, least = Infinity, token;
+  do {
+    const { data } = await call("ListNodeTypes", { provider, page_size: 200, page_token: token }, { signal });
+    total += data.items.length;
+    for (const type of data.items) least = Math.min(least, leastOf(type) ?? Infinity);
+    token = data.next_page_token;
+    tell({ total, least: Number.isFinite(least) ? least : null, more: Boolean(token) });
+  } while (token && total < 2000);
+}
+
+function TypesOf({ provider, field }) {
+  const [sum, set] = useState(offersKnown.get(provider) || null), node = useRef(null);
+  useEffect(() => {
+    const put = (event) => { if (event.detail === provider) set(offersKnown.get(provider)); };
+    addEventListener("stockyard:offers", put);
+    return () => removeEventListener("stockyard:offers", put);
+  }, [provider]);
+  useEffect(() => {
+    if (field !== "total" || offersKnown.has(provider)) return undefined;
+    const control = new AbortController();
+    const seen = new IntersectionObserver((entries) => {
+      if (!entries.some((entry) => entry.isIntersecting) || offersKnown.has(provider)) return;
+      seen.disconnect();
+      offersOf(provider, (value) => { offersKnown.set(provider, value); dispatchEvent(new CustomEvent("stockyard:offers", { detail: provider })); }, control.signal).catch(() => {});
+    });
+    seen.observe(node.current);
+    return () => { seen.disconnect(); control.abort(); };
+  }, [provider]);
+  const text = !sum ? NOTHING : field === "total" ? `${count(sum.total)}${sum.more ? "…" : ""}` : sum.least === null ? "not known" : hour(sum.least);
+  return html`<span ref=${node}>${text}</span>`;
+}
+
+const PROVIDERS = [
+  { key: "name", head: "Name", kind: "name", cell: (each) => each.name },
+  { key: "kind", head: "Kind", cell: (each) => each.kind },
+  { key: "state", head: "State", cell: (each) => html`<${State} ...${setUpState(each.phase)} />` },
+  { key: "types", head: "Types", num: true, kind: "fact", cell: (each) => html`<${TypesOf} provider=${each.name} field="total" />` },
+  { key: "from", head: "From USD/h", num: true, kind: "fact", cell: (each) => html`<${TypesOf} provider=${each.name} field="least" />` },
+];
+const providerLine = (each) => ({ icon: html`<${State} ...${setUpState(each.phase)} bare />`, title: each.name, facts: [each.kind, each.message] });
+
+export function ProvidersCard() {
+  const read = useRead("ListNodeProviders", { page_size: 50 }, { news: (event) => event.detail_type === "NodeProvider" });
+  return html`<${Card} title="Providers" end=${read.data?.items.length}><${Ready} read=${read} what="providers">${(data) => (data.items.length
+    ? html`<${Table} label="Providers" columns=${PROVIDERS} rows=${data.items} keyOf=${(each) => each.id} line=${providerLine} address=${(each) => to("offers", { provider: each.name })} />`
+    : html`<p class="aside quiet">No provider yet. A cluster brings those of its account.</p>`)}<//><//>`;
+}
 
 const about = (kind) => (event) => event.detail_type === kind;
 
@@ -61,6 +130,15 @@ const line = (row) => ({
   facts: [row.cluster.kubernetes_version, row.cluster.provider, row.region, `${row.nodes}/${row.wanted} nodes`], why: row.why, number: money(row.sum, "month", month), unit: "USD/month",
 });
 
+const rowVerbs = ({ cluster }) => [
+  ["Open", to(["clusters", cluster.name])], may("ChangeCluster") && cluster.status === "ready" && ["Change…", to(["clusters", cluster.name, "change"])], may("ChangeCluster") && cluster.status === "ready" && ["Upgrade…", to(["clusters", cluster.name, "upgrade"])],
+  may("ResumeCluster") && cluster.status === "failed" && ["Resume…", to(["clusters", cluster.name, "resume"])], may("DeleteCluster") && ["Delete…", to(["clusters", cluster.name, "delete"])],
+].filter(Boolean);
+
+/** Details of a cluster beside the list. */
+const Peek = ({ row: { cluster, state, why, sum, nodes, wanted, region } }) => html`<h2 class="break">${cluster.name}</h2><p><${State} ...${state} /></p>${why && html`<p class="break">${why}</p>`}<p class="second break">${cluster.description}</p>
+  <${Facts} rows=${[["Kubernetes", cluster.kubernetes_version], ["On", `${cluster.provider} ${region}`], ["Nodes", `${count(nodes)} of ${count(wanted)}`], ["USD/hour", money(sum, "hour", hour)], ["USD/month", money(sum, "month", month)], ["Does not hold", unmet(cluster.conditions).map((each) => `${each.type}: ${each.message || each.reason}`)]]} />`;
+
 function Strip({ costs, rows, waiting }) {
   const there = rows.reduce((sum, row) => sum + row.nodes, 0), stuck = waiting.filter(isStuck).length;
   const gap = costs && !costs.complete ? "without prices that are not known" : null;
@@ -93,7 +171,7 @@ export function Fleet({ query, count: setCount }) {
       <div class="tools"><label class="filter"><span class="unseen">Filter clusters</span><${Icon} name="search" size=${14} /><input class="input" data-filter type="search" placeholder="Filter by name, tag, state, provider" value=${typed} onInput=${(event) => setQuery({ q: event.target.value || null })} /><kbd>/</kbd></label>
         ${chosenSort !== "state" && html`<${Button} kind="row" onClick=${() => setQuery({ sort: null })}>Needs a look first<//>`}</div>
       <${Ready} read=${{ ...pages, data: pages.items }} rows=${6} what="clusters">${() => (ordered.length
-        ? html`<${Table} label="Clusters" columns=${columns} rows=${ordered} sorted=${sorted} keyOf=${(row) => row.cluster.id} line=${line} address=${(row) => to(["clusters", row.cluster.name])} />`
+        ? html`<${Table} label="Clusters" columns=${columns} rows=${ordered} sorted=${sorted} keyOf=${(row) => row.cluster.id} line=${line} address=${(row) => to(["clusters", row.cluster.name])} verbs=${rowVerbs} peek=${(row) => html`<${Peek} row=${row} />`} />`
         : html`<${Empty} title=${`No cluster has ${typed}.`}><p>${pages.more ? "Only the clusters of this page were looked at." : ""}</p><${Button} onClick=${() => setQuery({ q: null })}>Clear filter<//><//>`)}<//><//>
     <div class="columns half"><${Latest} /><${ProvidersCard} /></div>`;
 }

@@ -1,21 +1,19 @@
 // Which page an address names: its view, crumbs and place in the side bar.
 import { to } from "../core/router.js";
 import { Change } from "./change.js";
-import { Claim } from "./claim.js";
-import { Claims } from "./claims.js";
+import { Claim, Claims } from "./claim.js";
 import { Cluster } from "./cluster.js";
 import { Costs } from "./costs.js";
 import { CreateClaim, CreateCluster } from "./create.js";
 import { Fleet } from "./fleet.js";
-import { Accounts, Profiles, Providers, Quotas, Sites } from "./lists.js";
-import { Audit } from "./audit.js";
+import { Accounts, Audit, Profiles, Providers, Quotas, Sites } from "./lists.js";
 import { Offers } from "./offers.js";
 import { Operation, Operations } from "./operations.js";
 import { Plan } from "./plan.js";
 
 const FLEET = ["Fleet", to("")], CLAIMS = ["Claims", to("claims")], OPERATIONS = ["Operations", to("operations")];
 const TABS = ["claims", "pools", "disruption", "tree", "network", "events", "changes", "settings"];
-const CHANGES = { change: "Change", upgrade: "Upgrade", resume: "Resume", delete: "Delete" };
+const CHANGES = { change: "Change", upgrade: "Upgrade", resume: "Resume", delete: "Delete", repave: "Repave", renew: "Renew certificates", restore: "Restore" };
 const WORDS = { claims: "Claims", pools: "Pools", disruption: "Disruption", tree: "Tree", network: "Network", events: "Events", changes: "Changes", settings: "Settings" };
 const page = (view, crumbs, section, key, args = {}) => ({ view, crumbs, section, key, args });
 const SIMPLE = {

@@ -47,9 +47,9 @@ export function Ladder({ rows, first = 10 }) {
 }
 
 /** Bound, the rest up to the price, and all three numbers. */
-export function GapBar({ usd, bound }) {
+export function GapBar({ usd, bound, what = "this plan", least = "no packing costs less than" }) {
   const width = 86, at = usd ? (bound / usd) * width : 0;
-  return html`<div class="gap"><p class="num strong" style=${{ width: `${width}%` }}>this plan ${hour(usd)}</p>
+  return html`<div class="gap"><p class="num strong" style=${{ width: `${width}%` }}>${what} ${hour(usd)}</p>
     <div class="gap-bar" aria-hidden="true"><span class="fill" style=${{ width: `${at}%` }}></span><i></i><b style=${{ width: `${width - at}%` }}></b></div>
-    <p class="gap-words small quiet"><span class="num" style=${{ width: `${at}%` }}>no packing costs less than ${hour(bound)}</span>${usd - bound > 0.00005 && html`<span>not proven to be needed: ${hour(usd - bound)}</span>`}</p></div>`;
+    <p class="gap-words small quiet"><span class="num" style=${{ width: `${at}%` }}>${least} ${hour(bound)}</span>${usd - bound > 0.00005 && html`<span>not proven to be needed: ${hour(usd - bound)}</span>`}</p></div>`;
 }

@@ -1,7 +1,8 @@
 // "Go to or do": pages, clusters, claims and the verbs of what is seen; and the keys of every page.
 import { html, useEffect, useMemo, useState } from "../vendor/preact-htm.js";
 import { call, may } from "../core/api.js";
-import { go, to } from "../core/router.js";
+import { monthly } from "../core/format.js";
+import { go, setQuery, to } from "../core/router.js";
 import { allowed, PLACES, SET_UP } from "./shell.js";
 import { Dialog } from "./ui.js";
 
@@ -12,7 +13,7 @@ export const offer = (owner, items) => { if (items) verbs.set(owner, items); els
 
 export const KEYS = [
   ["Ctrl K", "go to or do"], ["/", "filter of the page"], ["g then f c o p t m a", "fleet, claims, operations, plan, offers, costs, audit"], ["j k, arrows", "next, previous row"],
-  ["Enter", "open the row"], [".", "verbs of the page"], ["1–9", "tab"], ["y then c r", "copy as command, as request"], ["e", "change"], ["Ctrl Enter", "apply, plan"],
+  ["Enter", "open the row"], ["Space, ]", "details of the row"], [".", "verbs of the row and the page"], ["1–9", "tab"], ["y then c r", "copy as command, as request"], ["e", "change"], ["Ctrl Enter", "apply, plan"],
   ["Esc", "leave; what was typed is kept"], ["[", "side bar"], ["u", "USD an hour, a month"], ["?", "this list"],
 ];
 
@@ -82,7 +83,7 @@ export function listen(show) {
     if (/^[1-9]$/.test(event.key)) { document.querySelectorAll(".tabs a")[Number(event.key) - 1]?.click(); return; }
     const done = {
       "/": () => document.querySelector("[data-filter]")?.focus(), "?": () => show("keys"), ".": () => show("verbs"), "[": () => dispatchEvent(new Event("stockyard:side")),
-      u: () => dispatchEvent(new Event("stockyard:unit")), e: () => document.querySelector("[data-change]")?.click(),
+      u: () => setQuery({ unit: monthly() ? null : "month" }), "]": () => dispatchEvent(new Event("stockyard:pane")), e: () => document.querySelector("[data-change]")?.click(),
       j: () => document.querySelector("[data-row][tabindex='0']")?.focus(), k: () => document.querySelector("[data-row][tabindex='0']")?.focus(),
     }[event.key];
     if (done && !event.defaultPrevented) { event.preventDefault(); done(); }

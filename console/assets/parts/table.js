@@ -1,11 +1,12 @@
 // A table with one stop for the keyboard: j, k and arrows move, Enter opens. Below 700 px rows are lines.
 import { html, useEffect, useRef } from "../vendor/preact-htm.js";
-import { go, Link, setQuery } from "../core/router.js";
+import { go, here, Link, setQuery } from "../core/router.js";
+import { offer } from "./palette.js";
 import { Button } from "./ui.js";
 
 /** Columns: {key, head, cell(row), num, kind, from, unseen, sort(row)}. `line(row)` draws a phone's row: {icon, title,
  * facts, why, number, unit}. A row {heading, end, icon} is one of a group. */
-export function Table({ label, columns, rows, keyOf, address = null, line = null, sorted = null, chosen = null, rowKind = null }) {
+export function Table({ label, columns, rows, keyOf, address = null, line = null, sorted = null, chosen = null, rowKind = null, verbs = null, peek = null }) {
   const body = useRef(null);
   const stops = () => [...body.current.querySelectorAll("[data-row]")].filter((row) => row.offsetParent !== null);
   const move = (event) => {
@@ -17,8 +18,21 @@ export function Table({ label, columns, rows, keyOf, address = null, line = null
       all.forEach((row) => { row.tabIndex = row === next ? 0 : -1; });
       next.focus();
     }
+    if (event.key === " " && peek && event.target.dataset.row !== undefined) { event.preventDefault(); show(event.target); }
     if (event.key === "Enter" && event.target.dataset.row !== undefined && event.target.dataset.to) go(event.target.dataset.to);
   };
+  const show = (stop) => { const key = stop?.dataset.key; if (key) setQuery({ row: here().query.row === key ? null : key }); };
+  const focus = (event) => {
+    const key = event.target.dataset.key, row = verbs && key !== undefined && rows.find((each) => each.heading === undefined && String(keyOf(each)) === key);
+    if (row) offer("row", verbs(row).map(([label, place]) => [`${label} ${row.name || ""}`, () => go(place)]));
+  };
+  useEffect(() => {
+    if (!peek) return undefined;
+    const toggle = () => { const { row } = here().query; if (row) setQuery({ row: null }); else show(stops().find((each) => each.tabIndex === 0)); };
+    addEventListener("stockyard:pane", toggle);
+    return () => removeEventListener("stockyard:pane", toggle);
+  });
+  useEffect(() => () => offer("row", null), []);
   useEffect(() => { const all = stops(); if (all.length && !all.some((row) => row.tabIndex === 0)) all[0].tabIndex = 0; });
   const open = (event, row) => {
     if (!address || event.target.closest("a, button, input") || String(getSelection())) return;
@@ -26,7 +40,8 @@ export function Table({ label, columns, rows, keyOf, address = null, line = null
     if (place) go(place);
   };
   const cells = (row) => columns.map((column) => html`<td key=${column.key} class="${column.num ? "num" : ""} ${column.kind || ""} ${column.from ? `from-${column.from}` : ""}">${column.cell(row)}</td>`);
-  return html`<div ref=${body} onKeyDown=${move}>
+  const opened = peek && rows.find((each) => each.heading === undefined && String(keyOf(each)) === here().query.row);
+  const list = html`<div ref=${body} onKeyDown=${move} onFocusCapture=${focus}>
     <div class="scroll ${line ? "from-700" : ""}" tabindex=${line ? undefined : 0} role=${line ? undefined : "region"} aria-label=${line ? undefined : `${label}, scrolls`}><table aria-label=${label}>
       <thead><tr>${columns.map((column) => html`<th key=${column.key} scope="col" class="${column.num ? "num" : ""} ${column.from ? `from-${column.from}` : ""}"
         aria-sort=${sorted && column.sort && sorted.key === column.key ? (sorted.up ? "ascending" : "descending") : undefined}>
@@ -34,16 +49,18 @@ export function Table({ label, columns, rows, keyOf, address = null, line = null
           : column.unseen ? html`<span class="unseen">${column.unseen}</span>` : column.head}</th>`)}</tr></thead>
       <tbody>${rows.map((row) => row.heading !== undefined
         ? html`<tr key=${`heading ${row.heading}`} class="group"><td colspan=${columns.length}><span class="grouping">${row.icon}${row.heading}<span class="quiet">${row.end}</span></span></td></tr>`
-        : html`<tr key=${keyOf(row)} data-row data-to=${address?.(row)} tabindex="-1" class="${chosen?.(row) ? "chosen" : ""} ${rowKind?.(row) || ""}" onClick=${(event) => open(event, row)}>${cells(row)}</tr>`)}</tbody>
+        : html`<tr key=${keyOf(row)} data-row data-key=${keyOf(row)} data-to=${address?.(row)} tabindex="-1" class="${chosen?.(row) || row === opened ? "chosen" : ""} ${rowKind?.(row) || ""}" onClick=${(event) => open(event, row)}>${cells(row)}</tr>`)}</tbody>
     </table></div>
     ${line && html`<ul class="lines to-700" aria-label=${label}>${rows.map((row) => {
       if (row.heading !== undefined) return html`<li key=${`heading ${row.heading}`} class="grouping head">${row.icon}${row.heading}<span class="quiet">${row.end}</span></li>`;
       const shown = line(row), place = address?.(row);
-      return html`<li key=${keyOf(row)} data-row data-to=${place} tabindex="-1" class="${rowKind?.(row) || ""}" onClick=${(event) => open(event, row)}>
+      return html`<li key=${keyOf(row)} data-row data-key=${keyOf(row)} data-to=${place} tabindex="-1" class="${rowKind?.(row) || ""}" onClick=${(event) => open(event, row)}>
         <span class="icon">${shown.icon}</span><div class="text"><p>${place ? html`<${Link} to=${place} class="strong break" tabindex="-1">${shown.title}<//>` : html`<span class="strong break">${shown.title}</span>`} ${shown.word}</p>
         ${shown.facts && html`<p class="small second break">${shown.facts.filter(Boolean).join(" · ")}</p>`}${shown.why && html`<p class="small second break">${shown.why}</p>`}${shown.verb}</div>
         ${shown.number !== undefined && html`<div class="num"><p>${shown.number}</p><p class="small quiet">${shown.unit}</p></div>`}</li>`;
     })}</ul>`}</div>`;
+  if (!opened) return list;
+  return html`<div class="columns pane peek">${list}<aside class="details" aria-label="Details"><div class="spread">${address ? html`<${Link} class="strong break" to=${address(opened)}>Open<//>` : html`<span></span>`}<${Button} kind="quiet row" onClick=${() => setQuery({ row: null })}>Close<//></div>${peek(opened)}</aside></div>`;
 }
 
 /** "1–200 of more" and the steps between pages. */
