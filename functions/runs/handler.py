@@ -62,18 +62,18 @@ def begin_run(request: Request) -> Answer:
     open_because=BY_TOKEN,
     proof=_check_token,
     body="runs:RunLines",
-    answers={202: "runs:RunAccepted"},
+    answers={202: "runs:RunHeard"},
     audited=False,
     large=True,
-    description="Repeatable: lines have numbers.",
+    description="Repeatable: lines have numbers. None at all shows that the program is alive.",
 )
 def post_run_log(request: Request) -> Answer:
-    """A run's program sends lines that it printed. Values of secrets are hidden."""
-    from stockyard.operations.runs import keep_lines
+    """A run's program sends lines that it printed. Values of secrets are hidden. The answer says whether to stop."""
+    from stockyard.operations.runs import is_needless, keep_lines
 
     services, run = _proven(request)
     keep_lines(services, wiring.seals(), run, request.body.first, request.body.lines)
-    return Answer(202, {"status": "accepted"})
+    return Answer(202, {"status": "accepted", "stop": is_needless(services, run)})
 
 
 @http.route(

@@ -21,7 +21,7 @@ from stockyard.operations.engine.run_logs import lines_after
 from stockyard.operations.listing import every
 from stockyard.operations.runs import StoreRuns
 from stockyard.operations.services import Services
-from stockyard.ports import Create
+from stockyard.ports import Create, Replace
 from stockyard.ports.runs import NewRun
 from tests.harness.runs.played_tofu import PlainSeals
 from tests.harness.worlds.inprocess import Context
@@ -164,6 +164,18 @@ def test_a_token_is_of_use_from_the_begin_to_the_end_of_its_run(routes: Routes) 
         assert routes.call(run.id, method, part, body, token)[0] in (401, 409), part
     for bad in (None, "", "acme.", token + "0", "x" * 5000):
         assert routes.call(run.id, "GET", "state", None, bad)[0] == 401
+
+
+def test_a_program_is_told_to_stop_when_nobody_needs_its_run(routes: Routes) -> None:
+    run, services = routes.new("acme", 1), routes.services("acme")
+    token = routes.runs("acme").token(run)
+    routes.good(run, token, "POST", "begin", {})
+    alive = {"first": 1, "lines": []}
+    assert routes.good(run, token, "POST", "log", alive)["stop"] is False
+    environment = services.store.get(NodeEnvironment, run.subject)
+    assert environment is not None
+    services.store.commit(Replace(replace(environment, removing=True, version=environment.version + 1)))
+    assert routes.good(run, token, "POST", "log", alive)["stop"] is True
 
 
 def test_a_state_is_written_by_who_holds_its_lock_and_only_sealed(routes: Routes) -> None:

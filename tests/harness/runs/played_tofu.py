@@ -107,13 +107,16 @@ class PlayedTofu:
             yield self.seconds
             write([name])
             names = [name]
+        is_needless = task["command"] == "apply" and machine.request(
+            "alive", lambda: runs.is_needless(self.services(), run())
+        )
         if task["command"] == "apply" and name in self.stuck:
             return RunReport("killed", "The run was killed.")
-        if task["command"] == "apply" and name not in self.fails:
+        if task["command"] == "apply" and name not in self.fails and not is_needless:
             return RunReport("done", result={"outputs": {"ip": {"value": "10.0.0.1", "sensitive": False}}})
         for each in names:
             machine.request("remove", lambda each=each: self.machines.pop(each, None))  # type: ignore[misc]
         write([])
         if task["command"] == "apply":
-            return RunReport("failed", "no room", is_empty=True)
+            return RunReport("interrupted" if is_needless else "failed", "no room", is_empty=True)
         return RunReport("done", is_empty=True)

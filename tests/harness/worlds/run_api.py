@@ -41,6 +41,8 @@ class RunApi:
     begun_runs: set[int] = field(default_factory=set)
     refusals: dict[str, list[int]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
+    stop: bool = False
+    """Whether nobody needs the run any more."""
     foreign: int = 0
     """Calls without the run's token."""
     url: str = ""
@@ -68,8 +70,8 @@ class RunApi:
             line_count = len(self.lines)
             assert document["first"] <= line_count + 1, "a line is missing"
             self.lines += document["lines"][line_count + 1 - document["first"] :]
-        else:
-            self.ends.append(document)
+            return {"status": "accepted", "stop": self.stop}
+        self.ends.append(document)
         return {}
 
     def _state(self, method: str, body: bytes) -> tuple[int, bytes]:

@@ -90,9 +90,10 @@ def test_a_run_whose_machine_ends_is_followed_by_another() -> None:
     assert life.wrong() == []
 
 
-def test_a_claim_that_is_deleted_before_its_run_begins_starts_no_other() -> None:
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_claim_that_is_deleted_before_its_run_begins_or_ends_starts_no_other(has_begun: bool) -> None:
     life = EndedLife()
-    life.memory_runner.queue_seconds = 10**6
+    life.memory_runner.queue_seconds = 0 if has_begun else 10**6
     life.injection.place = ""
     phases: list[str] = []
 
@@ -105,7 +106,8 @@ def test_a_claim_that_is_deleted_before_its_run_begins_starts_no_other() -> None
 
     life._in = before  # type: ignore[method-assign]
     life.run()
-    assert [(run.command, run.status, run.end) for run in life.runs()] == [("apply", "ended", "lost")]
-    assert life.tofu.tasks == []
+    end = "interrupted" if has_begun else "lost"
+    assert [(run.command, run.status, run.end) for run in life.runs()] == [("apply", "ended", end)]
+    assert len(life.tofu.tasks) == has_begun
     assert life.cloud.leftovers() == []
     assert life._claim() is None

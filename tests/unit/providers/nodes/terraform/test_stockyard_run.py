@@ -8,6 +8,8 @@ import stat
 import subprocess
 import sys
 import tarfile
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,7 +77,7 @@ class Played:
 @pytest.fixture
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
     monkeypatch.setattr(run_calls, "SEND_SECONDS", 0.01)
-    monkeypatch.setattr(tofu_process, "END_SECONDS", 0.3)
+    monkeypatch.setattr(tofu_process, "END_SECONDS", 10)
     return Played(tmp_path)
 
 
@@ -171,16 +173,31 @@ def test_what_could_not_be_destroyed_is_told(api: RunApi, played: Played) -> Non
     assert api.ends[0]["is_empty"] is False
 
 
-def test_a_time_out_has_two_ends_of_its_own(api: RunApi, played: Played) -> None:
+def test_a_time_out_has_two_ends_of_its_own(api: RunApi, played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     api.task["timeout_seconds"] = 3
     played.plays(apply={"sleeps": 30})
     run(api, played)
     assert (api.ends[0]["end"], api.ends[0]["error"]) == ("interrupted", "The run was interrupted at its time-out.")
     assert played.names == ["init", "apply", "destroy"]
     played.plays(apply={"sleeps": 30, "deaf": True})
+    monkeypatch.setattr(tofu_process, "END_SECONDS", 0.3)
     run(api, played, number=2)
     assert api.ends[1]["end"] == "killed"
     assert played.names[3:] == ["init", "apply"], "a state that may lack something is not destroyed by"
+
+
+def test_a_run_that_nobody_needs_is_interrupted_and_what_it_made_destroyed(
+    api: RunApi, played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_calls, "ALIVE_SECONDS", 0.05)
+    played.plays(apply={"sleeps": 30})
+    threading.Timer(1.0, lambda: setattr(api, "stop", True)).start()
+    began = time.monotonic()
+    run(api, played)
+    assert time.monotonic() - began < 15, "before its time-out, which no line was printed until"
+    [end] = api.ends
+    assert (end["end"], end["error"]) == ("interrupted", "The run was interrupted at the deletion of what it was for.")
+    assert (played.names, end["is_empty"]) == (["init", "apply", "destroy"], True)
 
 
 def test_the_next_attempt_breaks_the_lock_of_one_that_died(api: RunApi, played: Played) -> None:

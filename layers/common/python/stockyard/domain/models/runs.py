@@ -74,6 +74,13 @@ class RunAccepted(View):
     """``accepted``."""
 
 
+class RunHeard(RunAccepted):
+    """Answer to lines, and to a program that shows that it is alive."""
+
+    stop: bool
+    """Whether the run is not needed any more, so that OpenTofu is to be interrupted."""
+
+
 class SealedState(Input):
     """A state that OpenTofu has sealed."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard.operations.runs.program import RunReport, begin, end_of, keep_lines, proven_run
+from stockyard.operations.runs.program import RunReport, begin, end_of, is_needless, keep_lines, proven_run
 from stockyard.operations.runs.states import (
     read_state,
     remove_state,
@@ -17,6 +17,7 @@ __all__ = [
     "StoreRuns",
     "begin",
     "end_of",
+    "is_needless",
     "keep_lines",
     "proven_run",
     "read_state",

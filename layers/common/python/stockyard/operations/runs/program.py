@@ -87,11 +87,24 @@ def keep_lines(services: Services, seals: Seals, run: ProviderRun, first: int, l
     ``Unauthorized`` unless the run is under way. Lines of a run whose operation is not kept are dropped.
     """
     check_under_way(run)
+    if not lines:
+        return
     hidden = _hiding(services, seals, run, [_one_line(line) for line in lines])
     try:
         append(services, run.operation_id, log_name(run), run.attempt, hidden, first=first)
     except NotFound:
         return
+
+
+def is_needless(services: Services, run: ProviderRun) -> bool:
+    """Whether nobody needs what the run makes: its claim is being deleted or gone, or its environment goes."""
+    if run.command != APPLY:
+        return False
+    if run.subject.startswith(f"{ids.NODE_CLAIM}_"):
+        claim = services.store.get(NodeClaim, run.subject)
+        return claim is None or claim.deleting
+    environment = services.store.get(NodeEnvironment, run.subject)
+    return environment is None or environment.removing
 
 
 def end_of(services: Services, seals: Seals, run: ProviderRun, report: RunReport) -> None:

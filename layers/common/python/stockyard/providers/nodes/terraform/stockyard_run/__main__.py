@@ -70,7 +70,7 @@ def carry_out(task: dict[str, Any], api: Api, log: Log, folder: Path, environ: d
             (folder / "stockyard_backend_override.tf.json").write_text(json.dumps(backend))
         (room / "variables.tfvars.json").write_text(json.dumps(task["variables"]))
         deadline = time.monotonic() + float(task["timeout_seconds"])
-        tofu = Tofu(environ["STOCKYARD_TOFU"], folder, environment, log, deadline)
+        tofu = Tofu(environ["STOCKYARD_TOFU"], folder, environment, log, deadline, log.stop)
         succeed(tofu, "init", "-input=false", "-no-color")
         if task.get("unlock"):
             # the run before died with it; one that has ended by now is no fault

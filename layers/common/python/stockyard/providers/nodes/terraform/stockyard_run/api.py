@@ -11,6 +11,8 @@ from typing import Any
 
 SEND_SECONDS = 1.0
 """Between two deliveries of lines."""
+ALIVE_SECONDS = 10.0
+"""After that long without a line an empty delivery asks whether the run is still needed."""
 MOST_LINES = 500
 """Lines of one delivery."""
 CALL_SECONDS = 20
@@ -80,6 +82,8 @@ class Log:
         self._api, self._lines, self._sent = api, list[str](), 0
         self._secrets = sorted((text for text in secrets if len(text) >= SHORTEST_SECRET), key=len, reverse=True)
         self._changed, self._over = threading.Condition(), False
+        self.stop = threading.Event()
+        """Set when Stockyard says that nobody needs the run any more."""
         self._thread = threading.Thread(target=self._send, daemon=True)
         self._thread.start()
 
@@ -107,15 +111,16 @@ class Log:
     def _send(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._over or len(self._lines) > self._sent)
+                self._changed.wait_for(lambda: self._over or len(self._lines) > self._sent, ALIVE_SECONDS)
                 batch, over = self._lines[self._sent : self._sent + MOST_LINES], self._over
-            if batch:
-                try:
-                    self._api.call("log", {"first": self._sent + 1, "lines": batch})
-                except (Refused, RunError):
-                    return
-                self._sent += len(batch)
-            elif over:
+            if over and not batch:
                 return
+            try:
+                answer = self._api.call("log", {"first": self._sent + 1, "lines": batch})
+            except (Refused, RunError):
+                return
+            self._sent += len(batch)
+            if answer.get("stop"):
+                self.stop.set()
             if not over:
                 time.sleep(SEND_SECONDS)

@@ -16,6 +16,8 @@ from .template import INHERITED
 
 END_SECONDS = 600
 """How long OpenTofu may take to end after it was interrupted: it writes its state then."""
+LOOK_SECONDS = 0.5
+"""Between two looks whether the run is still needed."""
 OF_ROLE = ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_DEFAULT_REGION", "AWS_REGION")
 """Variables of a machine by which OpenTofu has the rights of its role."""
 
@@ -23,13 +25,25 @@ OF_ROLE = ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_DEFAULT_REGION", "AWS_
 class Tofu:
     """OpenTofu in the folder of the template, with an environment and a home of its own."""
 
-    def __init__(self, program: str, folder: Path, environment: dict[str, str], log: Log, deadline: float) -> None:
+    def __init__(
+        self,
+        program: str,
+        folder: Path,
+        environment: dict[str, str],
+        log: Log,
+        deadline: float,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """``stop`` is set when nobody needs the run any more; None: it goes on to its end all the same."""
         self._program, self._folder, self._environment, self._log = program, folder, environment, log
-        self._deadline = deadline
+        self._deadline, self._stop = deadline, stop or threading.Event()
 
     def run(self, *arguments: str, quiet: bool = False) -> tuple[int, list[str]]:
-        """Exit code and printed lines. ``quiet`` keeps the lines out of the log. At the deadline it is interrupted, and
-        killed when that does not end it: ``RunError`` says which."""
+        """Exit code and printed lines. ``quiet`` keeps the lines out of the log.
+
+        At the deadline, or when nobody needs the run any more, it is interrupted, and killed when that does not end it:
+        ``RunError`` says which.
+        """
         if not quiet:
             self._log.line(f"$ tofu {' '.join(arguments)}")
         process = subprocess.Popen(  # noqa: S603
@@ -53,7 +67,7 @@ class Tofu:
         return process.returncode, lines
 
     def with_time(self, seconds: float) -> Tofu:
-        """The same, from now on for so long."""
+        """The same, from now on for so long, also when nobody needs the run."""
         return Tofu(self._program, self._folder, self._environment, self._log, time.monotonic() + seconds)
 
     def _read(self, process: subprocess.Popen[str], lines: list[str], quiet: bool) -> None:
@@ -67,14 +81,11 @@ class Tofu:
                     self._log.line(text)
 
     def _end_of(self, process: subprocess.Popen[str]) -> RunError | None:
-        """Wait for the end; the error of one that the deadline ended, None when it ended before."""
-        try:
-            process.wait(max(0.0, self._deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            pass
-        else:
+        """Wait for the end; the error of one that was ended, None when it ended by itself."""
+        cause = self._cause(process)
+        if cause is None:
             return None
-        self._log.line("The time-out is over: OpenTofu is interrupted.")
+        self._log.line(f"{_CAUSES[cause]}: OpenTofu is interrupted.")
         # to the program alone: it tells its own children, and writes its state
         process.send_signal(signal.SIGINT)
         try:
@@ -82,9 +93,27 @@ class Tofu:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            text = "The run was killed: it did not end within ten minutes after its time-out, when it was interrupted."
+            text = (
+                f"The run was killed: it did not end within ten minutes after {_ENDED[cause]}, when it was interrupted."
+            )
             return RunError(text, "killed")
-        return RunError("The run was interrupted at its time-out.", "interrupted")
+        return RunError(f"The run was interrupted at {_ENDED[cause]}.", "interrupted")
+
+    def _cause(self, process: subprocess.Popen[str]) -> str | None:
+        """Wait until the program has ended (None), its time is over, or nobody needs it."""
+        while (left := self._deadline - time.monotonic()) > 0:
+            try:
+                process.wait(min(LOOK_SECONDS, left))
+            except subprocess.TimeoutExpired:
+                if self._stop.is_set():
+                    return "needless"
+            else:
+                return None
+        return "time-out"
+
+
+_CAUSES = {"time-out": "The time-out is over", "needless": "Nobody needs the run any more"}
+_ENDED = {"time-out": "its time-out", "needless": "the deletion of what it was for"}
 
 
 def succeed(tofu: Tofu, *arguments: str) -> list[str]:
