@@ -23,7 +23,7 @@ from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Create, Outcome, Replace
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
-from stockyard.ports.nodes import Attests, LaunchesTogether, Switches, TakesHosts
+from stockyard.ports.nodes import Attests, JoinsOverlay, LaunchesTogether, Switches, TakesHosts
 from tests.harness.worlds.node_source_cases import CLAIM, CLUSTER, ENVIRONMENT, MOMENT, PROVIDER, SOURCES, cluster_of
 
 
@@ -138,6 +138,11 @@ def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     with ExitStack() as stack:
         yield World(request.param, stack)
+
+
+def test_machines_of_vendors_take_part_in_an_overlay(world: World) -> None:
+    """They begin with our first boot; machines of node groups and stand-ins without a vendor do not."""
+    assert isinstance(world.case.source, JoinsOverlay) is (world.provider.kind not in ("configMap", "eks", "simulated"))
 
 
 def test_node_types_belong_to_provider_and_are_available(world: World) -> None:

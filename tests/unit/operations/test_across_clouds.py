@@ -28,6 +28,7 @@ from stockyard.providers.clusters.cudo import groups
 from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
 from stockyard.providers.nodes.cudo.provider import CudoNodes
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
+from stockyard.providers.nodes.terraform.provider import TerraformConfig, TerraformNodes
 from stockyard.scheduling.match import SchedulingRequest, choose
 from tests.harness.worlds.cudo_yard import DALLAS, NUMBER, CudoYard
 from tests.harness.worlds.ports import with_ports
@@ -36,8 +37,9 @@ from tests.unit.operations.nodes import Nodes
 
 URL, REGION = "https://api.example.test", "us-east-1"
 ON_CUDO, ON_AWS = "clu_01KDVJXQ80000000000000000A", "clu_01KDVJXQ80000000000000000B"
+ON_BOTH = "clu_01KDVJXQ80000000000000000C"
 PROVIDERS = ("amazon", "gpus", "lab")
-AMAZON, GPUS, LAB = "amazon.m6i.large", "gpus.intel-2x8", "lab.small"
+AMAZON, GPUS, LAB, TEMPLATE = "amazon.m6i.large", "gpus.intel-2x8", "lab.small", "tofu.small"
 
 
 class Market:
@@ -74,11 +76,23 @@ class Market:
         data = CudoCloud(self.yard.access()).offers(self.yard.account, "acme", services.now())
         services.store.commit(Put(PriceSheet(ids.account_sheet(NUMBER), services.now(), data)))
 
-    def cluster(self, cluster_id: str, provider: str, account: int, **fields: Any) -> None:
+    def template(self, cost: int) -> None:
+        """Another provider with the same machine at so many units of 0.001 USD an hour, made by a template."""
+        services, absent = self.nodes.services, cast(Any, None)
+        source = TerraformNodes(TerraformConfig(URL, REGION), absent, absent, lambda _tenant: services.store)
+        self.nodes.services = with_ports(services, node_sources={**services.node_sources, "terraform": source})
+        small = {"name": "small", "resources": {"cpu": "2", "memory": "8Gi"}, "cost": cost}
+        block = {"runner": {"cloudAccount": 1}, "nodeTemplate": {"inline": "# a machine"}, "nodeTypes": [small]}
+        self.nodes.provider("tofu", kind="terraform", block=block, price_per_cost_unit=0.001)
+
+    def cluster(
+        self, cluster_id: str, provider: str, account: int, overlay: dict[str, Any] | None = None, **fields: Any
+    ) -> None:
         moment, client_id = self.nodes.services.now(), ids.client_id("acme", cluster_id, "c")
+        settings = {"region_name": REGION, **({"overlay": overlay} if overlay is not None else {})}
         cluster = Cluster(
-            cluster_id, provider, "d", "k8s", provider, account, client_id, "ready", {"region_name": REGION}, moment,
-            moment, **fields,
+            cluster_id, cluster_id, "d", "k8s", provider, account, client_id, "ready", settings, moment, moment,
+            **fields,
         )  # fmt: skip
         self.nodes.services.store.commit(Create(cluster))
         if provider == "cudo":
@@ -150,6 +164,22 @@ def test_a_claim_of_a_cluster_on_cudo_goes_to_the_cheapest_in_reach(market: Mark
     assert claim.type_ref == node_type
     assert market.rules(claim) == {GPUS: "", LAB: "", AMAZON: "OutOfReach"}
     assert bool(market.yard.machines()) is (node_type == GPUS)
+
+
+@pytest.mark.parametrize(("cost", "unit", "node_type"), [(50, 0.9, TEMPLATE), (800, 0.9, AMAZON), (800, 0.004, GPUS)])
+def test_a_claim_across_clouds_and_a_template_goes_to_the_cheapest_and_explain_shows_them(
+    cost: int, unit: float, node_type: str
+) -> None:
+    market = Market(unit=unit, simulated=2)
+    market.template(cost)
+    market.cluster(ON_BOTH, "aws", 1, overlay={"range": "100.96.0.0/16"})
+    claim = market.nodes.claim("one", cluster_ref=ON_BOTH)
+    market.nodes.schedule()
+    assert market.nodes.now(claim).type_ref == node_type
+    explanation = explain_claim(market.nodes.services, claim.id)["candidates"]
+    prices = {each["type"]: each["usd_hour"] for each in explanation if each["rule"] is None}
+    assert set(prices) == {AMAZON, GPUS, TEMPLATE}, "others take part in no overlay"
+    assert (prices[TEMPLATE], min(prices, key=prices.__getitem__)) == (cost / 1000, node_type)
 
 
 def test_a_claim_of_a_cluster_on_aws_is_out_of_the_reach_of_cudo() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.records import PlacementOption, Resource
 from stockyard.domain.values import times
 from stockyard.domain.values.states import MachineState, PowerWish
@@ -164,6 +165,7 @@ class HostWork:
             kubernetes_version=cluster.node_minor,
             claim_id=work.claim.id,
             token=work.machine_token,
+            overlay=bool(cluster.settings.get(overlay.SETTING)),
             sources=self.config.sources,
         ).into("$root")
 

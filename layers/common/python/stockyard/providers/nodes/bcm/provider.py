@@ -60,6 +60,9 @@ class BcmNodes:
         """See ``ports.nodes.TakesHosts``."""
         return hosts_of_types(provider, self._sheet)
 
+    joins_overlay = True
+    """See ``ports.nodes.JoinsOverlay``."""
+
     def attestation(self, provider: NodeProvider) -> str:  # noqa: ARG002
         """See ``ports.nodes.Attests``. A head node gives its hosts no keys."""
         return TOKEN

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.declared_types import node_types_of
 from stockyard.domain.nodes.node_types import ANY, NodeType
 from stockyard.domain.records import CloudAccount, NodeProvider, Placement, Resource
@@ -68,6 +69,9 @@ class TerraformNodes:
     ) -> None:
         self._config, self._runner, self._runs_of, self._store_of = config, runner, runs_of, store_of
         self._repositories = repositories
+
+    joins_overlay = True
+    """See ``ports.nodes.JoinsOverlay``: what the template gives its machine as user data joins it."""
 
     def node_types(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeType]:  # noqa: ARG002
         """As declared."""
@@ -292,6 +296,7 @@ class TerraformNodes:
             kubernetes_version=work.cluster.node_minor,
             claim_id=work.claim.id,
             token=work.machine_token,
+            overlay=bool(work.cluster.settings.get(overlay.SETTING)),
             sources=self._config.sources,
         )
 
