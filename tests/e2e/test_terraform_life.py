@@ -5,6 +5,7 @@ The template makes a machine of the simulated Cudo over HTTP, as a template for 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(bool(TOFU.missing()), reason=TOFU.missing() or "built")
 ASK = """
-import json, os, urllib.error, urllib.request
+import json, os, time, urllib.error, urllib.request
+print("printed", time.time(), flush=True)
+time.sleep(3)
 headers = {"Authorization": "Bearer " + os.environ["KEY"], "Content-Type": "application/json"}
 body = os.environ["BODY"].encode() if "BODY" in os.environ else None
 request = urllib.request.Request(os.environ["URL"], body, headers, method="POST")
@@ -75,6 +78,14 @@ def template(served: Served) -> str:
     return text
 
 
+def printed(log: dict[str, Any]) -> float | None:
+    """Moment at which the template's program printed its line; None while the log does not show the line."""
+    lines = [
+        line["text"] for line in log.get("items", ()) if "printed" in line["text"] and "import" not in line["text"]
+    ]
+    return float(lines[0].rpartition(" ")[2]) if lines else None
+
+
 @pytest.fixture(scope="module")
 def cluster(served: Served, body: Callable[..., dict[str, Any]]) -> str:
     answer = served.call("POST", "/v1/clusters", body(name="templates"))
@@ -83,13 +94,21 @@ def cluster(served: Served, body: Callable[..., dict[str, Any]]) -> str:
 
 
 @pytest.mark.timeout(600)
-def test_a_template_becomes_a_node_and_nothing_is_left_of_it(served: Served, cluster: str) -> None:
+def test_a_template_becomes_a_node_and_nothing_is_left_of_it(
+    served: Served, cluster: str, record_property: Callable[[str, object], None]
+) -> None:
     machine_type = {"name": "small", "resources": {"cpu": "4", "memory": "8Gi"}, "properties": {"instance-type": "s"}}
     block = {"runner": {"cloudAccount": 1}, "nodeTemplate": {"inline": template(served)}, "nodeTypes": [machine_type]}
     spec = {"name": "tofu", "kind": "terraform", "spec": block, "price_per_cost_unit": 0.001}
     assert served.call("POST", "/v1/node-providers", spec).status == 201
     claim = served.call("POST", "/v1/node-claims", {"name": "made", "cluster": cluster, "provider": "tofu"}).body
     path = f"/v1/node-claims/{claim['id']}"
+    log_path = f"/v1/operations/{claim['operation_id']}/log?page_size=200"
+    printed_at = served.wait("a line of the run", lambda: printed(served.call("GET", log_path).body), 400)
+    delay = time.time() - printed_at
+    record_property("figure:log_line_seconds", round(delay, 1))
+    assert delay < 5
+    assert served.call("GET", path).body["phase"] not in ("Available", "Failed"), "the run goes on"
     served.wait("the node", lambda: served.call("GET", path).body["phase"] in ("Available", "Failed"), 400)
     node = served.call("GET", path).body
     operation = served.call("GET", f"/v1/operations/{claim['operation_id'] or node['operation_id']}").body
