@@ -141,7 +141,7 @@ def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 def test_machines_of_vendors_take_part_in_an_overlay(world: World) -> None:
-    """They begin with our first boot; machines of node groups and stand-ins without a vendor do not."""
+    """Machines that begin with our first boot can; those of node groups and of stand-ins without a vendor cannot."""
     assert isinstance(world.case.source, JoinsOverlay) is (world.provider.kind not in ("configMap", "eks", "simulated"))
 
 

@@ -93,17 +93,15 @@ class Tofu:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            text = (
-                f"The run was killed: it did not end within ten minutes after {_ENDED[cause]}, when it was interrupted."
-            )
+            text = f"The run was killed: it was interrupted at {_LIMITS[cause]}, and did not end within ten minutes."
             return RunError(text, "killed")
-        return RunError(f"The run was interrupted at {_ENDED[cause]}.", "interrupted")
+        return RunError(f"The run was interrupted at {_LIMITS[cause]}.", "interrupted")
 
     def _cause(self, process: subprocess.Popen[str]) -> str | None:
         """Wait until the program has ended (None), its time is over, or nobody needs it."""
-        while (left := self._deadline - time.monotonic()) > 0:
+        while (seconds := self._deadline - time.monotonic()) > 0:
             try:
-                process.wait(min(LOOK_SECONDS, left))
+                process.wait(min(LOOK_SECONDS, seconds))
             except subprocess.TimeoutExpired:
                 if self._stop.is_set():
                     return "needless"
@@ -113,7 +111,7 @@ class Tofu:
 
 
 _CAUSES = {"time-out": "The time-out is over", "needless": "Nobody needs the run any more"}
-_ENDED = {"time-out": "its time-out", "needless": "the deletion of what it was for"}
+_LIMITS = {"time-out": "its time-out", "needless": "the deletion of what it was for"}
 
 
 def succeed(tofu: Tofu, *arguments: str) -> list[str]:
