@@ -68,9 +68,6 @@ class KubeVirtNodes:
         """The provider alone: another one may work in another namespace."""
         return f"provider/{provider.id}"
 
-    joins_overlay = True
-    """See ``ports.nodes.JoinsOverlay``."""
-
     def attestation(self, provider: NodeProvider) -> str:  # noqa: ARG002
         """See ``ports.nodes.Attests``. A host gives its machines no keys."""
         return TOKEN
