@@ -17,11 +17,11 @@ from local.kubernetes.schema.values import faults
 from local.kubevirt import virtual_machine_faults
 from stockyard.providers.nodes.kubevirt.properties import faults as setting_faults
 from stockyard.providers.nodes.kubevirt.templates import BY_NAME, merged, template_of
-from stockyard.providers.nodes.kubevirt.virtual_machines import Names, document
+from stockyard.providers.nodes.kubevirt.virtual_machines import document
 from tests.harness.kubevirt.host import IMAGE
+from tests.harness.kubevirt.templates import COUNT, NAMES, generated, generated_machine, settings
 
 GOLDEN = json.loads(Path(__file__).with_name("merges.json").read_text(encoding="utf-8"))
-NAMES = Names("stockyard-a-1", "machines", {"stockyard.dev/resource": "ncl_1", "stockyard.dev/generation": "1"})
 SCHEMA = next(
     version["schema"]["openAPIV3Schema"]
     for each in definitions(KUBEVIRT)
@@ -55,70 +55,16 @@ def independent(base: Any, change: Any, path: tuple[str, ...] = ()) -> Any:
     return change
 
 
-def generated(chance: random.Random) -> dict[str, Any]:
-    """A template that KubeVirt takes, as people write them."""
-    names = chance.sample(["data", "scratch", "logs", "cache"], chance.randint(0, 3))
-    domain: dict[str, Any] = {
-        "devices": {"disks": [{"name": name, "disk": {"bus": chance.choice(["virtio", "sata"])}} for name in names]},
-        "resources": {"requests": {"cpu": chance.choice(["1", 2, "500m"]), "memory": chance.choice(["2Gi", "4096Mi"])}},
-    }
-    if chance.random() < 0.3:
-        domain["cpu"] = {"cores": chance.randint(1, 8), "sockets": 1}
-    if chance.random() < 0.3:
-        domain["memory"] = {"guest": "2Gi"}
-    spec: dict[str, Any] = {
-        "domain": domain,
-        "volumes": [{"name": name, "emptyDisk": {"capacity": "1Gi"}} for name in names],
-    }
-    if chance.random() < 0.5:
-        domain["devices"]["interfaces"] = [{"name": "default", "masquerade": {}}]
-        spec["networks"] = [{"name": "default", "pod": {}}]
-    if chance.random() < 0.3:
-        spec |= {"nodeSelector": {"disk": "fast"}, "tolerations": [{"key": "x", "operator": "Exists"}]}
-    if chance.random() < 0.3:
-        spec["terminationGracePeriodSeconds"] = chance.randint(0, 300)
-    whole_template = {"spec": {"template": {"spec": spec}}}
-    if chance.random() < 0.5:
-        whole_template["metadata"] = {"labels": {"team": "a"}, "annotations": {"note": "any text: at all"}}
-    if chance.random() < 0.3:
-        whole_template["spec"]["running"] = True
-    if chance.random() < 0.3:
-        volume = {"metadata": {"name": "extra"}, "spec": {"source": {"blank": {}}, "storage": {}}}
-        whole_template["spec"]["dataVolumeTemplates"] = [volume]
-        spec["volumes"].append({"name": "extra", "dataVolume": {"name": "extra"}})
-        domain["devices"]["disks"].append({"name": "extra", "disk": {}})
-    return whole_template
-
-
-def settings(chance: random.Random) -> dict[str, str]:
-    """Settings of a node type that are allowed together."""
-    allowed = dict(IMAGE) if chance.random() < 0.7 else {"kubevirt.vcluster.com/image-datasource": "images/ubuntu"}
-    allowed["kubevirt.vcluster.com/root-disk-size"] = "20Gi"
-    if chance.random() < 0.4:
-        allowed["kubevirt.vcluster.com/network-attachment-definition"] = "machines/lan"
-        allowed["kubevirt.vcluster.com/interface-binding"] = chance.choice(["bridge", "sriov"])
-        allowed["kubevirt.vcluster.com/multus-default"] = chance.choice(["true", "false"])
-        if chance.random() < 0.5:
-            allowed["kubevirt.vcluster.com/interface-template"] = '{"macAddress": "02:00:00:00:00:01"}'
-    if chance.random() < 0.3:
-        allowed["kubevirt.vcluster.com/root-disk-template"] = "spec: {storage: {storageClassName: fast}}"
-    return allowed
-
-
 def test_generated_templates_are_merged_alike_and_taken_by_the_real_schema(
     seed: int, record_property: Callable[[str, object], None]
 ) -> None:
-    chance, count = random.Random(seed), 500
-    for number in range(count):
+    chance = random.Random(seed)
+    for number in range(COUNT):
         base, change, settled = generated(chance), generated(chance), settings(chance)
         expected = independent(base, change)
         assert merged(base, change) == expected, number
         assert list(setting_faults(settled)) == []
-        entry: dict[str, Any] = {"name": "small", "mergeVirtualMachineTemplate": change}
-        if chance.random() < 0.3:
-            entry["resources"] = {"cpu": "3", "memory": "6Gi"}
-        block = {"virtualMachineTemplate": base}
-        machine = document(template_of(block, entry), NAMES, entry, settled, has_network_data=chance.random() < 0.5)
+        machine = generated_machine(chance, base, change, settled)
         assert misfit(machine, whole(SCHEMA)) is None, number
         assert [str(fault) for fault in faults(machine, whole(SCHEMA))] == [], number
         assert virtual_machine_faults(machine) == [], number
@@ -126,7 +72,7 @@ def test_generated_templates_are_merged_alike_and_taken_by_the_real_schema(
         assert names[-2:] == ["rootdisk", "cloudinitdisk"]
         assert machine["spec"]["runStrategy"] == "Always"
         assert "running" not in machine["spec"]
-    record_property("figure:kubevirt_templates", count)
+    record_property("figure:kubevirt_templates", COUNT)
 
 
 def test_a_machine_is_as_large_as_its_node_type_says() -> None:
