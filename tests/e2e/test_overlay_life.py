@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from local.testing.serving import Served
 
 pytestmark = pytest.mark.timeout(1200)
+TYPE = "vcluster.com/node-type"
 
 
 def _good(served: Served, method: str, path: str, body: Any = None) -> Any:
@@ -65,9 +66,16 @@ def cluster(served: Served, providers: tuple[str, str], body: Callable[..., dict
     created = _good(served, "POST", "clusters", request)
     operation = served.operation(created["operation_id"])
     assert operation["status"] == "succeeded", operation["error"]
-    for name in providers:
-        pool = {"name": name, "provider": name, "quantity": 1}
-        _good(served, "POST", f"clusters/{created['id']}/pools", pool)
+    # The documented example of several providers in one cluster, with names of ours.
+    near, far = providers
+    pools = [
+        {"name": near, "provider": near, "quantity": 1, "requirements": [{"property": TYPE, "value": "t3.medium"}]},
+        {"name": far, "provider": far, "quantity": 1},
+    ]
+    vpn = {"enabled": True, "nodeToNode": {"enabled": True}}
+    private = {"enabled": True, "vpn": vpn, "autoNodes": {"static": pools}}
+    label = {"labels": {"stockyard.dev/cluster": "overlay"}}
+    _good(served, "POST", "apply", [{"metadata": label, "privateNodes": private}])
     return dict(_good(served, "GET", f"clusters/{created['id']}"))
 
 
@@ -79,6 +87,7 @@ def _nodes(served: Served, cluster: dict[str, Any]) -> dict[str, int]:
 def test_nodes_of_both_clouds_join_one_cluster(
     served: Served, cudo: Cudo, cluster: dict[str, Any], providers: tuple[str, str]
 ) -> None:
+    assert (cluster["vpn"], cluster["node_to_node"]) == (True, True)
     assert cluster["settings"]["overlay"] == {"range": overlay.DEFAULT_RANGE, "node_to_node": True}
     served.wait(
         "a node of each provider", lambda: dict.fromkeys(providers, 1).items() <= _nodes(served, cluster).items(), 90
