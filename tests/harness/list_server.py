@@ -27,7 +27,9 @@ def main(file: str, certificate: str, key: str, port: str) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             folder = Path(file).parent / "nodes"
             folder.mkdir(exist_ok=True)
-            (folder / self.path.rpartition("/")[2]).write_bytes(body)
+            path = folder / self.path.rpartition("/")[2]
+            path.with_suffix(".new").write_bytes(body)
+            path.with_suffix(".new").replace(path)
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()

@@ -23,6 +23,7 @@ INTERNET = "203.0.113"
 LIST_AT = f"{INTERNET}.1"
 RANGE = "100.64.0.0/16"
 PORT = 51820
+MARK = "sy"
 
 
 def lacking() -> str | None:
@@ -34,14 +35,26 @@ def lacking() -> str | None:
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         return f"{', '.join(missing)} are not installed"
-    probe = subprocess.run(["ip", "netns", "add", "sy-probe"], capture_output=True, check=False)
-    subprocess.run(["ip", "netns", "delete", "sy-probe"], capture_output=True, check=False)
+    name = f"{MARK}{os.getpid()}-probe"
+    probe = subprocess.run(["ip", "netns", "add", name], capture_output=True, check=False)
+    subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
     return None if probe.returncode == 0 else "network namespaces are not allowed here"
 
 
 def run(*command: str, text: str | None = None, check: bool = True) -> str:
     """Output of a command."""
     return subprocess.run(command, input=text, check=check, capture_output=True, text=True).stdout
+
+
+def remove_abandoned() -> None:
+    """Remove namespaces of processes that were killed before they could."""
+    for line in run("ip", "netns", "list").splitlines():
+        space = line.split()[0]
+        number = space.removeprefix(MARK).partition("-")[0]
+        if space.startswith(MARK) and number.isdecimal() and not Path(f"/proc/{number}").exists():
+            for child in run("ip", "netns", "pids", space, check=False).split():
+                subprocess.run(["kill", "-9", child], check=False)
+            run("ip", "netns", "delete", space, check=False)
 
 
 @dataclass
@@ -60,7 +73,7 @@ class Machine:
     @property
     def interface(self) -> str:
         """Name of the interface; names differ, since the sockets of all userspace interfaces lie in one folder."""
-        return f"sy-{self.name}"
+        return self.space
 
     def entry(self) -> dict[str, Any]:
         """The machine as a row of the list."""
@@ -73,7 +86,8 @@ class Networks:
 
     folder: Path
     tick: float = 1.0
-    mark: str = "sy"
+    mark: str = field(default_factory=lambda: f"{MARK}{os.getpid()}")
+    """What all names begin with: another process has others."""
     machines: dict[str, Machine] = field(default_factory=dict)
     spaces: list[str] = field(default_factory=list)
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -81,6 +95,7 @@ class Networks:
     version: int = 0
 
     def __post_init__(self) -> None:
+        remove_abandoned()
         self.space("net")
         self.inside("net", "ip", "link", "add", "wire", "type", "bridge")
         self.inside("net", "ip", "address", "add", f"{LIST_AT}/24", "dev", "wire")
@@ -207,18 +222,19 @@ table ip filter {{
         path = machine.folder / "overlay.json"
         if not path.exists():
             path.write_text(json.dumps(own))
-        machine.process = self.start(
-            name,
-            [sys.executable, str(PROGRAM)],
-            STOCKYARD_STATE=str(machine.folder),
-            STOCKYARD_AUTHORITY=str(self.folder / "ca.pem"),
-            STOCKYARD_KUBELET=str(machine.folder / "kubelet.pem"),
-            STOCKYARD_OVERLAY_STATUS=str(machine.folder / "status.json"),
-            STOCKYARD_OVERLAY_INTERFACE=machine.interface,
-            STOCKYARD_OVERLAY_TICK=str(self.tick),
-            STOCKYARD_OVERLAY_SLOT=str(24 * self.tick),
-            **settings,
-        )
+        machine.process = self.start(name, [sys.executable, str(PROGRAM)], **self.settings(machine), **settings)
+
+    def settings(self, machine: Machine) -> dict[str, str]:
+        """Variables of the machine's programs, by which all of it is its own."""
+        return {
+            "STOCKYARD_STATE": str(machine.folder),
+            "STOCKYARD_AUTHORITY": str(self.folder / "ca.pem"),
+            "STOCKYARD_KUBELET": str(machine.folder / "kubelet.pem"),
+            "STOCKYARD_OVERLAY_STATUS": str(machine.folder / "status.json"),
+            "STOCKYARD_OVERLAY_INTERFACE": machine.interface,
+            "STOCKYARD_OVERLAY_TICK": str(self.tick),
+            "STOCKYARD_OVERLAY_SLOT": str(24 * self.tick),
+        }
 
     def stop(self, name: str) -> None:
         """The machine dies: its program, and its tunnel with it."""

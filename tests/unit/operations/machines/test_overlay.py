@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -24,10 +27,11 @@ from stockyard.operations.machines import overlay, overlay_paths
 from stockyard.operations.machines.observe import AgentReply, observe
 from stockyard.operations.manifests.pools import desired_pools
 from stockyard.operations.node_providers.reach import out_of_reach
-from stockyard.ports import Replace
+from stockyard.ports import Remove, Replace
 from tests.unit.agent.rig import Rig
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
+from tests.workflows.table_faults import ERRORS, Faults, FaultyStore
 
 HUB, NODE, OTHER = (f"{letter * 42}A=" for letter in "HNO")
 
@@ -94,6 +98,51 @@ def test_two_that_ask_at_once_get_two_addresses(world: World, cluster: Cluster) 
         patched.setattr(type(store), "commit", refused)
         with pytest.raises(RequestInProgress):
             overlay.admit(world.services, cluster, "ncl_3", NODE)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_whatever_write_is_cut_off_each_machine_has_one_address_and_nobody_stays(
+    world: World, cluster: Cluster, when: str
+) -> None:
+    """The story is played once for each of its writes. Whoever gets no answer asks again, as machines do."""
+    whole = _played(world, cluster, Faults())
+    assert len(whole.places) == 6
+    for site, error in itertools.product(range(len(whole.places)), ERRORS):
+        world.services.store.commit(
+            *(Remove(Fact, f"{cluster.id}/{name}") for name in (overlay.TABLE, overlay.VERSION))
+        )
+        faults = _played(world, cluster, Faults(site, when, error))
+        assert len(faults.places) == 6 + (when == "before"), "what was written is not written again"
+
+
+def _played(world: World, cluster: Cluster, faults: Faults) -> Faults:
+    """A hub and nodes come, one goes, another comes: with one write that is cut off."""
+    store: Any = FaultyStore(world.services.store, faults)
+    services = replace(world.services, store=store)
+    addresses: dict[str, str] = {}
+
+    def patiently(act: Callable[[], overlay.OverlayPlace | None]) -> overlay.OverlayPlace | None:
+        try:
+            return act()
+        except tuple(ERRORS):
+            return act()
+
+    for owner in (cluster.id, "ncl_1", "ncl_2", "ncl_3"):
+        place = patiently(lambda owner=owner: overlay.admit(services, cluster, owner, NODE, hub=owner == cluster.id))
+        assert place is not None
+        addresses[owner] = place.address
+    patiently(lambda: overlay.release(services, cluster, "ncl_2"))
+    place = patiently(lambda: overlay.admit(services, cluster, "ncl_4", OTHER))
+    assert place is not None
+    addresses["ncl_4"] = place.address
+    assert len(set(addresses.values())) == 5
+    news = _news(world, cluster)
+    assert news is not None
+    assert {row["address"] for row in news.peers} == {addresses[owner] for owner in addresses if owner != "ncl_2"}
+    version = world.services.store.get(Fact, f"{cluster.id}/{overlay.VERSION}")
+    assert version is not None
+    assert version.value == news.version, "the agent hears of what is there"
+    return faults
 
 
 def test_who_is_released_is_in_no_list_and_its_address_rests_for_a_day(world: World, cluster: Cluster) -> None:
