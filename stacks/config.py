@@ -347,6 +347,7 @@ CHECKS: Mapping[str, Check] = {
     "questions": _whole(1, 1000),
     "visibility_seconds": _whole(0, 3600),
     "sweep_grace_seconds": _whole(0, 604800),
+    "operator_runner": _pattern(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/[1-9]\d{0,5})?", "a tenant and a number"),
     "report_only": _TRUTH,
     "ended_minors": _TRUTH,
     "launch_seconds": _whole(30, 3600),

@@ -45,6 +45,9 @@ class Choices:
     """How long a cloud may hide what it just made."""
     sweep_grace_seconds: int = 3600
     """The age at which something that belongs to nothing may be removed."""
+    operator_runner: str = ""
+    """Cloud account of the operator's own, as `TENANT/NUMBER`, in which templates of shared node providers are applied
+    that say so; empty: none, see [Terraform](terraform.md)."""
     report_only: bool = False
     """Whether the sweep only reports: see [restore](restore.md)."""
     launch_seconds: int = 300

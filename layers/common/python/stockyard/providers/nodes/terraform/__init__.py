@@ -26,7 +26,7 @@ def _make(tools: SourceTools) -> NodeSource:
 
     settings = tools.settings
     sources = Sources(settings.packages_url, settings.archive_url, settings.image_mirror, settings.manifests_url)
-    config = TerraformConfig(settings.api_url, DEFAULT_REGION, sources)
+    config = TerraformConfig(settings.api_url, DEFAULT_REGION, sources, settings.operator_runner)
     repositories = Repositories(guard_of(settings))
     return TerraformNodes(config, runner(tools), tools.runs_of, tools.store_of, repositories)
 

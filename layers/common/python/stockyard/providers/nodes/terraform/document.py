@@ -71,10 +71,20 @@ def _repository(text: str) -> str:
 
 
 class Runner(Camel):
-    """Place where templates are applied: an account of the tenant's, and a region in which it has the runner."""
+    """Place where templates are applied: an account of the tenant's, and a region in which it has the runner.
+
+    ``operator``: the account of the stage's operator instead, for a shared provider.
+    """
 
     cloud_account: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    operator: bool = False
     region: Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")] | None = None
+
+    @model_validator(mode="after")
+    def _one_account(self) -> Self:
+        if self.operator and self.cloud_account is not None:
+            raise refuse((("cloudAccount",), "goes with no operator: true, which is an account already"))
+        return self
 
 
 class GitSource(Camel):

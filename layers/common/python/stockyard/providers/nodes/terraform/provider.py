@@ -22,7 +22,12 @@ from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork, Prepared, RunTimes, TemplatePlace
 from stockyard.ports.runs import NewRun, Runner, RunnerPlace, Runs
 from stockyard.providers.nodes.terraform import credentials, environments, templates, variables
-from stockyard.providers.nodes.terraform.accounts import runner_account
+from stockyard.providers.nodes.terraform.accounts import (
+    operator_account,
+    operator_fault,
+    runner_account,
+    wants_operator,
+)
 from stockyard.providers.nodes.terraform.repositories import Repositories
 from stockyard.providers.nodes.terraform.running import (
     APPLY_MINUTES,
@@ -54,6 +59,7 @@ class TerraformConfig:
     api_url: str
     region: str
     sources: Sources = PUBLIC
+    operator_runner: str = ""
 
 
 class TerraformNodes:
@@ -86,8 +92,12 @@ class TerraformNodes:
         return TOKEN
 
     def inspect(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[Finding]:  # noqa: ARG002
-        """Nothing beyond the form but its price: only a run reads a template."""
-        return () if provider.price_per_cost_unit is not None else (Finding("/spec", _NO_PRICE, warning=True),)
+        """Whether it may use the operator's account, and its price: only a run reads a template."""
+        fault = operator_fault(provider, self._config.operator_runner)
+        findings = [] if fault is None else [Finding("/spec/runner/operator", fault)]
+        if provider.price_per_cost_unit is None:
+            findings.append(Finding("/spec", _NO_PRICE, warning=True))
+        return findings
 
     def limits(self, provider: NodeProvider) -> Mapping[str, int]:
         """See ``ports.nodes.LaunchesSlowly``. A run waits for its machine, and has time for its end."""
@@ -300,10 +310,16 @@ class TerraformNodes:
             sources=self._config.sources,
         )
 
+    def _account(self, work: NodeWork | EnvironmentWork) -> tuple[str, CloudAccount]:
+        """Tenant and account of the runs."""
+        if wants_operator(work.provider):
+            return operator_account(self._store_of, work.provider, self._config.operator_runner)
+        return work.tenant, runner_account(self._store_of(work.tenant), work.provider, work.account)
+
     def _running(self, work: NodeWork | EnvironmentWork) -> Running:
-        account = runner_account(self._store_of(work.tenant), work.provider, work.account)
+        tenant, account = self._account(work)
         region = region_of(work.provider, account, self._config.region)
-        place = RunnerPlace(work.tenant, account, region, work.session)
+        place = RunnerPlace(tenant, account, region, work.session)
         return Running(self._runs_of(work.tenant), self._runner, place, work.now)
 
 
