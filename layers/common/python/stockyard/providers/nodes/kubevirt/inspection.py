@@ -159,9 +159,10 @@ def judged(api: KubernetesApi, provider: NodeProvider, os_images: Callable[[str]
     for index, entry in enumerate(block.get("nodeTypes") or ()):
         here = ("spec", "nodeTypes", index)
         settings = {**provider.properties, **(entry.get("properties") or {})}
-        image_findings, resolved = _of_image(settings, pointer(*here, "properties", PROPERTY), os_images)
-        yield from image_findings
-        if resolved is None:
+        try:
+            resolved = _with_image(settings, os_images)
+        except ValueError as error:
+            yield Finding(pointer(*here, "properties", PROPERTY), f"{PROPERTY}: {error}.")
             continue
         trial = document(template_of(block, entry), Names("stockyard-trial", space, {}), entry, resolved)
         if trial["spec"] in trials or len(trials) >= MOST_TRIALS:
@@ -180,23 +181,13 @@ def judged(api: KubernetesApi, provider: NodeProvider, os_images: Callable[[str]
             yield from _refusals(error.detail, block, entry, here)
 
 
-def _of_image(
-    settings: Mapping[str, str], place: str, os_images: Callable[[str], OSImage | None]
-) -> tuple[list[Finding], dict[str, str] | None]:
-    """Findings about the OSImage that settings name, and the settings with its URL; None where it cannot be used."""
+def _with_image(settings: Mapping[str, str], os_images: Callable[[str], OSImage | None]) -> dict[str, str]:
+    """Settings with the URL of the OSImage that they name; one that is not entered yet may be before the first machine.
+    Raises ``ValueError`` for an image that cannot be used."""
     name = properties.image_name(settings)
-    image = os_images(name) if name is not None else None
-    if name is not None and image is None:
-        text = f"There is no OSImage {name} yet; no machine is made until there is."
-        return [Finding(place, text, warning=True)], {**settings, properties.IMAGE_URL: _ABSENT_IMAGE}
-    try:
-        resolved = properties.with_image(settings, lambda _: image)
-    except ValueError as error:
-        return [Finding(place, f"{PROPERTY}: {error}.")], None
-    if image is not None and image.checksum is not None:
-        text = f"The checksum of OSImage {name} is not compared: KubeVirt's documents of machines have no field for it."
-        return [Finding(place, text, warning=True)], resolved
-    return [], resolved
+    if name is not None and os_images(name) is None:
+        return {**settings, properties.IMAGE_URL: _ABSENT_IMAGE}
+    return properties.with_image(settings, os_images)
 
 
 def _absence(error: VendorNotFound, space: str) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Every command of docs/metal3.md works as written, in order, on a local cloud with a site."""
+"""Every command of the pages of hosts works as written, in order, on a local cloud with a site."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from local.testing.serving import Served, serving
 from tests.e2e.test_readme import commands, script
 
 SITE = "machine-room"
+PAGES = {"metal3": "racks.compute", "kubevirt": "vms.small"}
+"""Pages, and a node type that the commands of each show."""
 SECONDS = 600
 LEFT_OUT = {
     r"make serve.*": "starts the local cloud, as this test does with the same option",
@@ -29,11 +31,14 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.mark.timeout(900)
-def test_the_commands_of_the_page_work_in_order(soaking: bool, request: pytest.FixtureRequest, tmp_path: Path):
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_the_page_work_in_order(
+    page: str, soaking: bool, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     if not soaking:
         pytest.skip("a local cloud and a cluster of its own: in the soak")
     cloud = request.getfixturevalue("cloud")
-    listed = commands("docs/metal3.md")
+    listed = commands(f"docs/{page}.md")
     run = [command for command in listed if not any(re.fullmatch(pattern, command) for pattern in LEFT_OUT)]
     text = script(run).replace(".local/env", str(cloud.home / "env"))
     path = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
@@ -43,5 +48,5 @@ def test_the_commands_of_the_page_work_in_order(soaking: bool, request: pytest.F
         ["bash", "-c", text], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "racks.compute" in done.stdout
+    assert PAGES[page] in done.stdout
     assert "verified" in done.stdout
