@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -13,16 +15,17 @@ from hypothesis import strategies as st
 
 from local.cudo.stock import Offered
 from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers
+from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.records import Cluster, NodeClaim, PriceSheet
 from stockyard.domain.values import ids
 from stockyard.domain.values.requirements import Requirements
-from stockyard.operations.fleet.explain import explain_claim
+from stockyard.operations.fleet.explain import explain_claim, plan_claim
 from stockyard.operations.fleet.pools.claims import draft_claim
 from stockyard.operations.fleet.pools.pools import draft
 from stockyard.operations.node_claims.create import acceptance
 from stockyard.operations.node_providers.catalog import availability, load
 from stockyard.operations.node_providers.providers import create_provider
-from stockyard.ports import Create, Put, Remove
+from stockyard.ports import Create, Put, Remove, Replace
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.clusters.cudo import groups
 from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
@@ -198,6 +201,30 @@ def test_a_claim_that_names_a_provider_of_another_cloud_is_told_why() -> None:
         waiting = market.nodes.now(claim)
         assert waiting.reason == "ProviderOutOfReach"
         assert "overlay" in waiting.message
+
+
+def test_plans_of_nodes_in_another_network_say_what_a_gb_to_there_costs() -> None:
+    market = Market(unit=0.001, ec2=5)
+    store = market.nodes.services.store
+    cluster = store.get(Cluster, ON_AWS)
+    assert cluster is not None
+    span = {"range": "100.64.0.0/16", "node_to_node": True}
+    settings = {**cluster.settings, "overlay": span}
+    store.commit(Replace(replace(cluster, settings=settings, version=cluster.version + 1)))
+    drivers: Any = {cluster.driver: SimpleNamespace(egress_usd=0.09)}
+    services = with_ports(market.nodes.services, cluster_drivers=drivers)
+
+    def details(provider: str) -> list[str]:
+        plan = plan_claim(services, NewClaim(cluster_ref=ON_AWS, provider_ref=provider))
+        return [warning["detail"] for warning in plan["warnings"] if "GB" in warning["detail"]]
+
+    assert details("amazon") == []
+    assert details("gpus") == [
+        "A node of gpus stands in another network: what the cluster's own network sends it costs about 0.09 USD a GB."
+        " It is in no price here."
+    ]
+    drivers[cluster.driver] = object()
+    assert details("gpus") == [], "a cloud that bills nothing by the amount"
 
 
 def test_when_cudo_has_no_room_the_next_cheapest_is_taken_and_others_do_not_try() -> None:

@@ -145,6 +145,14 @@ class ServesNodeGroups(Protocol):
 
 
 @runtime_checkable
+class BillsEgress(Protocol):
+    """A driver in whose cloud what leaves the network of a cluster is billed by the amount."""
+
+    egress_usd: float
+    """USD of a GB that leaves it, by the cloud's list."""
+
+
+@runtime_checkable
 class ShowsProvider(Protocol):
     """A driver whose clusters get nodes of providers that people register for their account."""
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.disks import price_with_disk
 from stockyard.domain.nodes.node_types import NodeType, way_text
 from stockyard.domain.nodes.records import NewClaim
@@ -29,7 +30,7 @@ from stockyard.operations.node_claims.create import draft_of
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import availability, load
 from stockyard.operations.node_providers.of_account import missing_provider
-from stockyard.operations.node_providers.reach import network_of
+from stockyard.operations.node_providers.reach import egress_text, network_of
 from stockyard.operations.node_providers.run_costs import run_notes
 from stockyard.operations.pricing import kept_warnings, plan_of
 from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused, unnamed_cluster
@@ -108,7 +109,22 @@ def _network_text(services: Services, claim: NodeClaim) -> str | None:
     provider = services.store.get(NodeProvider, placed.provider_id) if placed is not None and place else None
     if provider is None:
         return place
-    return f"{network_of(services.node_sources.get(provider.kind), provider)}; {place}"
+    egress = egress_text(services, cluster, provider) if cluster is not None else None
+    network = network_of(services.node_sources.get(provider.kind), provider)
+    return "; ".join(filter(None, (network, place, egress)))
+
+
+def egress_warnings(services: Services, claim: NodeClaim, best: Evaluation | None) -> list[dict[str, Any]]:
+    """Warning of a plan whose nodes stand in another network than their cluster, where what goes there is billed."""
+    cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id and best is not None else None
+    if cluster is None or best is None or overlay.range_of(cluster.settings) is None:
+        return []
+    provider = load(services).providers.get(best.node_type.provider)
+    text = egress_text(services, cluster, provider) if provider is not None else None
+    if text is None:
+        return []
+    name = best.node_type.provider
+    return [{"pointer": "", "detail": f"A node of {name} stands in another network: {text}. It is in no price here."}]
 
 
 def _node_view(services: Services, claim: NodeClaim) -> dict[str, Any] | None:
@@ -186,6 +202,7 @@ def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
     warnings += budget_warnings(services, draft.cluster_id, "", known_hour(items))
     if best is not None:
         warnings += run_notes(services, load(services).providers.get(best.node_type.provider), best.node_type)
+    warnings += egress_warnings(services, draft, best)
     return plan_of(items, creates=creates, warnings=warnings, **judged)
 
 

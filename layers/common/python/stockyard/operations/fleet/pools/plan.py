@@ -17,7 +17,7 @@ from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import QuotaExceeded
 from stockyard.lifecycle.pools.pool import living, wanted_nodes
 from stockyard.operations.costs.plan_notes import budget_warnings, known_hour
-from stockyard.operations.fleet.explain import cheapest, fitting_types
+from stockyard.operations.fleet.explain import cheapest, egress_warnings, fitting_types
 from stockyard.operations.fleet.pools.claims import draft_claim
 from stockyard.operations.fleet.pools.pools import (
     check_deletion,
@@ -73,6 +73,7 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
         judged["verdict"] += f" {pods} pods that wait now get {len(planned)} nodes of it."
     own = {Scope(cluster.id, pool.name): usd_month_of(pool.limits)}
     warnings += budget_warnings(services, cluster.id, pool.name, known_hour(items), own)
+    warnings += egress_warnings(services, claim, best)
     return plan_of(items, creates=creates, warnings=warnings, **judged)
 
 

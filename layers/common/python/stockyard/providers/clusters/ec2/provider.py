@@ -48,6 +48,8 @@ class Ec2ClusterDriver:
     """Makes and removes the AWS side of a cluster in the tenant's account."""
 
     provider_example = "examples/ec2-nodes.yaml"
+    egress_usd = planning.EGRESS_USD
+    """See ``ports.clusters.BillsEgress``."""
 
     def __init__(
         self,
