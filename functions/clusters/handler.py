@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from functions.clusters import access, day_two
 from functions.clusters.routes import cluster_answer, http, operation_answer
@@ -76,19 +77,24 @@ def create_cluster(request: Request, services: Services) -> Answer:
         Query("phase", "Only clusters whose operation is in this phase.", values=phase_names("cluster")),
         TAG,
         ORDER,
+        Query("costs", "Also nodes and costs of each, at most a minute old.", "boolean"),
     ),
     paged=True,
 )
-def list_clusters(request: Request) -> Answer:
+def list_clusters(request: Request, services: Services) -> Answer:
     """List clusters. The tenant's clusters in order of id; those that are only being accepted are not shown."""
-    store = wiring.store(request.caller.tenant)
+    store, sums = wiring.store(request.caller.tenant), dict[str, Any]()
+    if request.query.get("costs"):
+        from stockyard.operations.costs.kept_report import LIST_SECONDS, by_cluster, recent_report
+
+        sums = by_cluster(recent_report(services, LIST_SECONDS))
     tag, newest_first = request.query.get("tag"), request.query.get("order") == "desc"
     where = {name: request.query[name] for name in ("status", "phase") if name in request.query} or None
     return Answer.matching(
         request.page,
         lambda after, limit: store.list(Cluster, after=after, limit=limit, newest_first=newest_first, where=where),
         lambda cluster: cluster.status not in UNSEEN and tagged(cluster.tags, tag),
-        cluster_view,
+        lambda cluster: {**cluster_view(cluster), "costs": sums.get(cluster.id)},
     )
 
 

@@ -95,6 +95,15 @@ def list_pools(request: Request, services: Services, cluster: Cluster) -> Answer
     )
 
 
+@http.route("GET /v1/clusters/{id}/usage", roles=Roles.READERS, answers={200: "pools.usage:ClusterUsageView"})
+def get_usage(services: Services, cluster: Cluster) -> Answer:
+    """Get the use of a cluster's nodes. What pods ask for of each node and pool, as the agent has last told."""
+    from stockyard.operations.fleet.state import usage_view, workload_of
+
+    claims = pools.claims_of(services, cluster.id)
+    return Answer(200, usage_view(cluster.id, claims, workload_of(services, cluster.id)))
+
+
 @http.route(
     "GET /v1/clusters/{id}/pools/{name}",
     roles=Roles.READERS,

@@ -271,14 +271,27 @@ def list_prices(request: Request) -> Answer:
     "GET /v1/costs",
     roles=Roles.READERS,
     answers={200: "costs:CostsView"},
-    query=(Query("cluster", "Only what belongs to this cluster, by id or name.", finds=True),),
-    description="From list prices: an estimate, no bill.",
+    query=(
+        Query("cluster", "Only what belongs to this cluster, by id or name.", finds=True),
+        Query(
+            "max_age",
+            "How many seconds ago the answer may have been made; 0 by default. Not together with `cluster`.",
+            "integer",
+            minimum=0,
+            maximum=300,
+        ),
+    ),
+    description="From list prices: an estimate, no bill. Who looks again and again names a `max_age`: an answer that is"
+    " made anew reads every claim.",
 )
 def get_costs(request: Request, services: Services) -> Answer:
     """Get costs. What stands costs by the hour, and what this month has cost so far, with what is gone."""
+    from stockyard.operations.costs.kept_report import recent_report
     from stockyard.operations.costs.report import report
 
-    reference = request.query.get("cluster")
+    reference, max_age = request.query.get("cluster"), int(request.query.get("max_age") or 0)
+    if max_age and not reference:
+        return Answer(200, recent_report(services, max_age))
     return Answer(200, report(services, find_cluster(services, str(reference)) if reference else None))
 
 

@@ -315,38 +315,19 @@ def test_what_was_typed_outlives_the_end_of_a_session(person: ConsolePerson, api
     assert "eyJ" not in stored, "no token is stored"
 
 
-def test_long_lists_are_soon_there_and_hold_one_page(person: ConsolePerson, api: ContractApi) -> None:
-    cluster, claim = example(api, "GetCluster"), example(api, "GetNodeClaim")
-    names = [{**cluster, "id": f"clu_{n:04}", "name": f"cluster-{n:04}"} for n in range(500)]
-    costs = example(api, "GetCosts")
-    line = {**costs["lines"][0], "kind": "nodes", "pool": "workers"}
-    lines = [{**line, "cluster_id": each["id"], "cluster": each["name"], "quantity": 40} for each in names]
-
-    def page(items: list[Any], query: dict[str, str]) -> Any:
-        first = int(query.get("page_token", "0"))
-        last = first + int(query.get("page_size", "200"))
-        return {"items": items[first:last], "next_page_token": str(last) if last < len(items) else None}
-
+def test_long_lists_hold_one_page(person: ConsolePerson, api: ContractApi) -> None:
+    claim = example(api, "GetNodeClaim")
     claims = [{**claim, "id": f"ncl_{n:05}", "name": f"claim-{n:05}"} for n in range(20_000)]
-    pending: list[Any] = []
-    api.answers |= {
-        "ListClusters": lambda query: page([] if "status" in query else names, query),
-        "GetCosts": lambda _: {**costs, "lines": lines},
-        "ListNodeClaims": lambda query: page(pending if "phase" in query else claims, query),
-    }
-    for path, rows, seconds in (("claims", "claim-00000", 15.0), ("", "cluster-0000", 15.0)):
-        began = time.monotonic()
-        person.go(path)
-        person.sees(rows)
-        # A second and a half on a quiet machine; others may work on this one meanwhile.
-        assert time.monotonic() - began < seconds, path
-        assert person.tab.evaluate("document.querySelectorAll('main tbody tr[data-row]').length") <= 260
+
+    def page(query: dict[str, str]) -> Any:
+        first = int(query.get("page_token", "0"))
+        return {"items": claims[first : first + 200], "next_page_token": str(first + 200)}
+
+    api.answers["ListNodeClaims"] = page
     person.go("claims")
     person.sees("claim-00199")
     for _ in range(3):
         person.press("Next")
     person.sees("claim-00799")
     assert "claim-00199" not in person.reads()
-    person.tab.call("HeapProfiler.collectGarbage")
-    heap = person.tab.evaluate("performance.memory.usedJSHeapSize")
-    assert heap < 150 * 2**20, f"{heap / 2**20:.0f} MiB"
+    assert person.tab.evaluate("document.querySelectorAll('main tbody tr[data-row]').length") <= 260

@@ -208,6 +208,10 @@ class Clusters(Collection):
         """Plans what :meth:`renew_certificates` would replace."""
         return self._plan("POST", path(self.name, cluster, "certificates", "renew"))
 
+    def usage(self, cluster: str) -> dict[str, Any]:
+        """Use of the cluster's nodes: what pods ask for of each, in ``nodes`` and, by pool, in ``pools``."""
+        return self._transport.send("GET", path(self.name, cluster, "usage")).object()
+
     def snapshots(self, cluster: str) -> dict[str, Any]:
         """The snapshots of etcd in the cluster's cloud: ``items``, the newest first, ``place``, ``failure``."""
         return self._transport.send("GET", path(self.name, cluster, "snapshots")).object()

@@ -4,14 +4,14 @@ import { call, net, onNet, Offline } from "./api.js";
 import { onNews } from "./feed.js";
 import { session, onSession, SessionOver } from "./session.js";
 
-const AGAIN_MS = 1000;
+const AGAIN_MS = 1000, MOST_MS = 15_000;
 
 /** Read an operation. `news(event)` says whether an event is about it; `every` reads again after so many ms.
  * Returns {data, error, slow, at, again}. A name of null reads nothing. */
 export function useRead(name, args = {}, { news = null, every = 0, body = undefined } = {}) {
   const [state, set] = useState({ data: null, error: null, slow: false, at: 0, key: "" });
   const key = name === null ? "" : JSON.stringify([name, args, body, session.acting]);
-  const turn = useRef(0), last = useRef(0), timer = useRef(0), tag = useRef({});
+  const busy = useRef(0), turn = useRef(0), last = useRef(0), timer = useRef(0), tag = useRef({});
   const matches = useRef(news);
   matches.current = news;
   const read = useCallback(async () => {
@@ -36,14 +36,18 @@ export function useRead(name, args = {}, { news = null, every = 0, body = undefi
   useEffect(() => {
     tag.current = {};
     read();
-    const soon = () => {
+    // At most once a second; while news keep coming each wait is twice the last, so that a busy fleet costs little.
+    const soon = (calm = false) => {
+      const quiet = Date.now() - last.current;
+      if (calm || quiet > 2 * MOST_MS) busy.current = 0;
+      const wait = Math.min(MOST_MS, AGAIN_MS * 2 ** busy.current);
       clearTimeout(timer.current);
-      timer.current = setTimeout(read, Math.max(50, last.current + AGAIN_MS - Date.now()));
+      timer.current = setTimeout(() => { busy.current++; read(); }, Math.max(50, wait - quiet));
     };
     const stops = [
       onNews((events) => { if (matches.current && events.some((event) => matches.current(event))) soon(); }),
-      onNet(() => { if (!net.offline) soon(); }),
-      onSession(() => { if (session.state === "in") soon(); }),
+      onNet(() => { if (!net.offline) soon(true); }),
+      onSession(() => { if (session.state === "in") soon(true); }),
     ];
     const clock = every ? setInterval(() => { if (!document.hidden && !net.offline) read(); }, every) : 0;
     return () => { turn.current++; clearTimeout(timer.current); clearInterval(clock); stops.forEach((stop) => stop()); };

@@ -99,19 +99,3 @@ export function subjectPage(event) {
   if (/^clu_[^/]+\//.test(event.subject)) return [name, ["clusters", event.subject.split("/")[0], "pools"]];
   return null;
 }
-
-/** Costs by cluster: id -> {hour, month, spent, nodes, known}. */
-export function costsByCluster(costs) {
-  const sums = new Map();
-  for (const line of costs?.lines || []) {
-    if (!line.cluster_id) continue;
-    const sum = sums.get(line.cluster_id) || { hour: 0, month: 0, spent: 0, nodes: 0, known: true };
-    if (line.hour === null) sum.known = false;
-    sum.hour += line.hour || 0;
-    sum.month += line.month_rate || 0;
-    sum.spent += line.spent || 0;
-    if (line.kind === "nodes") sum.nodes += line.quantity;
-    sums.set(line.cluster_id, sum);
-  }
-  return sums;
-}

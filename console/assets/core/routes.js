@@ -23,6 +23,7 @@ export const ROUTES = {
   "GetNodeType": {"method": "GET", "path": "/v1/node-types/{id}", "roles": ["stockyard-viewer", "stockyard-operator", "stockyard-admin", "stockyard-platform"]},
   "GetOperation": {"method": "GET", "path": "/v1/operations/{id}", "roles": ["stockyard-viewer", "stockyard-operator", "stockyard-admin", "stockyard-platform"]},
   "GetRepave": {"method": "GET", "path": "/v1/clusters/{id}/repave", "roles": ["stockyard-viewer", "stockyard-operator", "stockyard-admin", "stockyard-platform"]},
+  "GetUsage": {"method": "GET", "path": "/v1/clusters/{id}/usage", "roles": ["stockyard-viewer", "stockyard-operator", "stockyard-admin", "stockyard-platform"]},
   "ListAudit": {"method": "GET", "path": "/v1/audit", "roles": ["stockyard-admin", "stockyard-platform"]},
   "ListCloudAccounts": {"method": "GET", "path": "/v1/cloud-accounts", "roles": ["stockyard-viewer", "stockyard-operator", "stockyard-admin", "stockyard-platform"]},
   "ListClusterProfiles": {"method": "GET", "path": "/v1/cluster-profiles", "roles": ["stockyard-viewer", "stockyard-operator", "stockyard-admin", "stockyard-platform"]},

@@ -11,18 +11,19 @@ import { EventList } from "../parts/latest.js";
 import { offer } from "../parts/palette.js";
 import { PlanState, PlanView, usePlan } from "../parts/plan.js";
 import { Pages, Table } from "../parts/table.js";
-import { Button, Card, Copies, Copy, Dialog, Empty, Failure, LinkButton, Menu, NameDialog, Ready, Tabs, Time } from "../parts/ui.js";
-import { Conditions, Facts, PhaseFilter } from "./cluster.js";
+import { Bar, Button, Card, Copies, Copy, Dialog, Empty, Failure, LinkButton, Menu, NameDialog, Ready, Tabs, Time } from "../parts/ui.js";
+import { Conditions, Facts, PhaseFilter, Used, useUsage } from "./cluster.js";
 
 const costs = (claim) => (claim.placement ? price(claim.placement.usd_hour) : NOTHING);
 const zone = (claim) => (claim.placement?.zones || []).map((each) => (each === "*" ? "any" : each)).join(", ") || NOTHING;
 export const whyOf = (claim) => (isStuck(claim) || claim.phase === "Failed" || claim.deleting ? claim.message || claim.reason : null);
 
-const columns = (withCluster) => [
+const columns = (withCluster, used) => [
   { key: "name", head: "Claim", kind: "name", cell: (claim) => claim.name },
   { key: "state", head: "State", cell: (claim) => html`<${State} ...${claimState(claim)} />`, sort: (claim) => claimState(claim).word },
   withCluster && { key: "cluster", head: "Cluster", kind: "break", cell: (claim) => html`<${Link} to=${to(["clusters", withCluster.get(claim.cluster_id) || claim.cluster_id])}>${withCluster.get(claim.cluster_id) || claim.cluster_id}<//>` },
   { key: "type", head: "Type", kind: "fact tight", cell: (claim) => html`${claim.placement ? bare(claim.placement.type) : NOTHING}${whyOf(claim) ? html`<span class="small second why-line" title=${whyOf(claim)}>${whyOf(claim).split(": ")[0]}</span>` : null}` },
+  used && { key: "used", head: "Pods ask for", from: 900, cell: (claim) => html`<${Used} used=${used.get(claim.id)} />` },
   { key: "capacity", head: "Capacity", from: 900, kind: "tight", cell: (claim) => claim.placement?.capacity_type || NOTHING },
   { key: "zone", head: "Zone", from: 1200, kind: "tight", cell: zone },
   { key: "hour", head: unit(), num: true, kind: "fact", cell: costs, sort: (claim) => claim.placement?.usd_hour || 0 },
@@ -35,7 +36,7 @@ const line = (withCluster) => (claim) => ({
 });
 
 /** `clusters`: names by id, where the list is of more than one. */
-export const ClaimTable = ({ claims, clusters = null, chosen = null, peek = null }) => html`<${Table} label="Claims" columns=${columns(clusters)} rows=${claims} keyOf=${(claim) => claim.id} chosen=${chosen} line=${line(clusters)} address=${(claim) => to(["claims", claim.name])} verbs=${rowVerbs} peek=${peek} />`;
+export const ClaimTable = ({ claims, clusters = null, chosen = null, peek = null, used = null }) => html`<${Table} label="Claims" columns=${columns(clusters, used)} rows=${claims} keyOf=${(claim) => claim.id} chosen=${chosen} line=${line(clusters)} address=${(claim) => to(["claims", claim.name])} verbs=${rowVerbs} peek=${peek} />`;
 
 const rowVerbs = (claim) => [
   ["Open", to(["claims", claim.name])],
@@ -165,6 +166,14 @@ function Leaving({ claim }) {
     ${claim.remaining.length > 0 && html`<p class="second">Left: ${claim.remaining.join(", ")}</p>`}${open.map((each) => html`<p key=${each.type} class="small second break">${each.type}: ${each.message}</p>`)}</div><//>`;
 }
 
+/** What the pods of its node ask for, of what it has for pods. */
+function UsedOf({ claim }) {
+  const read = useUsage(claim.node_name && claim.phase === "Available" ? claim.cluster_id : null), node = read.data?.nodes.find((each) => each.claim_id === claim.id);
+  if (!node) return null;
+  return html`<${Card} title="What its pods ask for" end=${read.data.observed_at && html`<span>agent told ${since(read.data.observed_at)} ago</span>`} foot=${html`<span class="end"><${Copies} command=${asCommand("cluster", "usage", claim.cluster || claim.cluster_id)} ask=${["GetUsage", { id: claim.cluster_id }]} /></span>`}><div class="scroll" tabindex="0" role="region" aria-label="What its pods ask for"><table aria-label="What its pods ask for"><thead><tr><th scope="col">Resource</th><th scope="col" class="num">Asked for</th><th scope="col" class="num">Of</th><th scope="col" class="num">Part</th><th scope="col"><span class="unseen">Part as a bar</span></th></tr></thead>
+    <tbody>${Object.keys(node.allocatable).map((name) => html`<tr key=${name}><td class="name">${name}</td><td class="num fact">${node.requested[name]}</td><td class="num">${node.allocatable[name]}</td><td class="num">${Math.round((node.used[name] || 0) * 100)} %</td><td><${Bar} share=${node.used[name] || 0} /></td></tr>`)}</tbody></table></div><//>`;
+}
+
 function WhyStays({ claim }) {
   const read = useRead(claim.cluster_id && claim.phase === "Available" && !claim.deleting ? "PreviewDisruption" : null, { id: claim.cluster_id });
   const row = read.data?.nodes.find((each) => each.claim_id === claim.id);
@@ -177,14 +186,15 @@ function Events({ claim }) {
   return html`<${Card} title="Events" end=${html`<${Copies} ask=${["ListEvents", { subject: claim.id, order: "desc" }]} />`}><${Ready} read=${{ ...pages, data: pages.items }} what="events">${(items) => (items.length ? html`<${EventList} events=${items} />` : html`<p class="aside quiet">Nothing has happened yet.</p>`)}<//><//>`;
 }
 
-const Why = ({ claim, read }) => html`${claim.deleting && html`<${Leaving} claim=${claim} />`}<${Ready} read=${read} what="why">${(explanation) => (explanation.chosen ? html`<${WhyThis} claim=${claim} explanation=${explanation} /><${WhyStays} claim=${claim} />` : isStuck(claim) ? html`<${WhyWaits} claim=${claim} explanation=${explanation} />` : html`<${Card}><p class="body second">${explanation.message || claim.message || "It is being placed."}</p><//>`)}<//>`;
+const Why = ({ claim, read }) => html`${claim.deleting && html`<${Leaving} claim=${claim} />`}<${Ready} read=${read} what="why">${(explanation) => (explanation.chosen ? html`<${WhyThis} claim=${claim} explanation=${explanation} /><${UsedOf} claim=${claim} /><${WhyStays} claim=${claim} />` : isStuck(claim) ? html`<${WhyWaits} claim=${claim} explanation=${explanation} />` : html`<${Card}><p class="body second">${explanation.message || claim.message || "It is being placed."}</p><//>`)}<//>`;
 
 export function Claim({ name, tab = "why", query = {} }) {
   const read = useRead("GetNodeClaim", { id: name }, { news: (event) => event.subject === read.data?.id || event.name === name });
   const claim = read.data;
   const explanation = useRead(claim ? "ExplainNodeClaim" : null, { id: claim?.id, ...(claim && isStuck(claim) ? { cures: true } : {}) }, { news: (event) => event.subject === claim?.id });
   const cluster = useRead(claim?.cluster_id ? "GetCluster" : null, { id: claim?.cluster_id });
-  const [shown, show] = useState(query.do || null);
+  const [shown, show] = useState(null);
+  useEffect(() => { if (query.do) show(query.do); }, [query.do]);
   useEffect(() => { if (claim && name === claim.id && claim.name !== name) go(to(["claims", claim.name, ...(tab === "why" ? [] : [tab])]), { replace: true }); }, [claim?.id]);
   const verbs = claim && !claim.deleting ? [
     may("PowerNodeClaim") && claim.machine_id && ["Power…", () => show("power")], may("ChangeNodeClaim") && ["Labels…", () => show("labels")],

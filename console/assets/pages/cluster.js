@@ -75,12 +75,23 @@ export function poolState(pool) {
   return pool.nodes.available < pool.nodes.claims ? { kind: "run", word: "comes" } : { kind: "ok", word: "ready" };
 }
 
+/** What the pods of nodes ask for: the greatest part as a bar, cpu, memory and what else is asked for in words. */
+export function Used({ used }) {
+  if (!used) return html`<span class="quiet">${NOTHING}</span>`;
+  const parts = Object.entries(used).filter(([name, part]) => name === "cpu" || name === "memory" || (part > 0 && name.includes("/"))), most = Math.max(0, ...parts.map(([, part]) => part));
+  return html`<${Bar} share=${most} /><span class="small second">${parts.map(([name, part]) => `${name.split("/").pop()} ${Math.round(part * 100)} %`).join(", ")}</span>`;
+}
+
+/** Use of the nodes of a cluster, read again each minute while it is seen. */
+export const useUsage = (id) => useRead(id ? "GetUsage" : null, { id }, { every: 60_000 });
+
 function Pools({ cluster, read }) {
+  const usage = useUsage(cluster.status === "ready" && read.data?.items.length ? cluster.id : null), usedOf = (pool) => usage.data?.pools.find((each) => each.pool === pool.name)?.used;
   return html`<${Card} title="Pools" end="boxes: at most, line: at least"><${Ready} read=${read} what="pools">${({ items }) => (items.length
     ? html`<ul class="pool-rows">${items.map((pool) => {
       const size = sizes(pool);
       return html`<li key=${pool.name}><${State} ...${poolState(pool)} bare /><span><${Link} class="strong break" to=${to(["clusters", cluster.name, "disruption"], { pool: pool.name })}>${pool.name}<//> <span class="quiet">${pool.kind}</span></span>
-        <span class="num">${size.there} of ${size.most ?? "any number"}</span><${Boxes} ...${size} /><span class="num small second">${pool.nodes.usd_hour === null ? "not known" : `${hour(pool.nodes.usd_hour)} USD/h`}</span></li>`;
+        <span class="num">${size.there} of ${size.most ?? "any number"}</span><${Boxes} ...${size} /><span class="num small second">${pool.nodes.usd_hour === null ? "not known" : `${hour(pool.nodes.usd_hour)} USD/h`}</span>${usedOf(pool) && html`<div class="used"><${Used} used=${usedOf(pool)} /></div>`}</li>`;
     })}</ul>`
     : html`<p class="aside quiet">No pool. Nodes come by single claims.</p>`)}<//><//>`;
 }
@@ -106,18 +117,20 @@ export function Overview({ cluster, operation, pools }) {
 }
 
 export function ClaimsTab({ cluster, query }) {
+  const usage = useUsage(cluster.id), used = usage.data && new Map(usage.data.nodes.map((node) => [node.claim_id, node.used]));
   const pages = usePages("ListNodeClaims", { cluster: cluster.id, order: "desc", phase: query.phase, pool: query.pool }, { news: (event) => event.detail_type === "NodeClaim" && event.cluster_id === cluster.id });
   return html`<${Card} foot=${html`<${Pages} pages=${pages} noun="claims" /><span class="end"><${Copies} command=${asCommand("claim", "list", "--cluster", cluster.name)} ask=${["ListNodeClaims", { cluster: cluster.name, order: "desc" }]} /></span>`}>
     <div class="tools"><${PhaseFilter} value=${query.phase} />${query.pool && html`<button type="button" class="chip on" onClick=${() => setQuery({ pool: null })}>pool ${query.pool} ×</button>`}</div>
-    <${Ready} read=${{ ...pages, data: pages.items }} what="claims">${(items) => (items.length ? html`<${ClaimTable} claims=${items} />` : html`<${Empty} title="No claims here"><p>A claim is one machine that becomes a node. Pools make them; a person may too.</p><//>`)}<//><//>`;
+    <${Ready} read=${{ ...pages, data: pages.items }} what="claims">${(items) => (items.length ? html`<${ClaimTable} claims=${items} used=${used} />` : html`<${Empty} title="No claims here"><p>A claim is one machine that becomes a node. Pools make them; a person may too.</p><//>`)}<//><//>`;
 }
 
 export const PhaseFilter = ({ value }) => html`<span class="segments" role="group" aria-label="Phase">${[[null, "All"], ["Pending", "Waiting"], ["Available", "Available"], ["Failed", "Failed"]].map(([phase, label]) => html`<button key=${label} type="button" aria-pressed=${String((value || null) === phase)} onClick=${() => setQuery({ phase })}>${label}</button>`)}</span>`;
 
-const POOLS = (cluster) => [
+const POOLS = (cluster, usage) => [
   { key: "name", head: "Pool", kind: "name", cell: (pool) => html`${pool.name} <span class="quiet">${pool.kind}</span>` },
   { key: "nodes", head: "Nodes", cell: (pool) => html`<${Boxes} ...${sizes(pool)} />` },
   { key: "have", head: "Have", num: true, kind: "fact", cell: (pool) => { const size = sizes(pool); return `${size.there} of ${size.least}–${size.most ?? "any"}`; } },
+  { key: "used", head: "Pods ask for", cell: (pool) => html`<${Used} used=${usage?.pools.find((each) => each.pool === pool.name)?.used} />` },
   { key: "hour", head: unit(), num: true, kind: "fact", cell: (pool) => price(pool.nodes.usd_hour) },
   { key: "state", head: "State", cell: (pool) => html`<${State} ...${poolState(pool)} />` },
   { key: "provider", head: "Provider", from: 900, cell: (pool) => pool.provider || "any" },
@@ -125,10 +138,13 @@ const POOLS = (cluster) => [
   { key: "claims", head: "", unseen: "Claims", cell: (pool) => html`<${Link} to=${to(["clusters", cluster.name, "claims"], { pool: pool.name })}>Claims<//>` },
 ];
 
-export const PoolsTab = ({ cluster, pools }) => html`<${Card} foot=${html`<span class="end"><${Copies} command=${asCommand("pool", "list", "--cluster", cluster.name)} ask=${["ListPools", { id: cluster.name }]} /></span>`}><${Ready} read=${pools} what="pools">${({ items }) => (items.length
-  ? html`<${Table} label="Pools" columns=${POOLS(cluster)} rows=${items} keyOf=${(pool) => pool.name} address=${(pool) => to(["clusters", cluster.name, "disruption"], { pool: pool.name })}
+export function PoolsTab({ cluster, pools }) {
+  const usage = useUsage(cluster.id);
+  return html`<${Card} foot=${html`<span class="end"><${Copies} command=${asCommand("pool", "list", "--cluster", cluster.name)} ask=${["ListPools", { id: cluster.name }]} /></span>`}><${Ready} read=${pools} what="pools">${({ items }) => (items.length
+  ? html`<${Table} label="Pools" columns=${POOLS(cluster, usage.data)} rows=${items} keyOf=${(pool) => pool.name} address=${(pool) => to(["clusters", cluster.name, "disruption"], { pool: pool.name })}
       line=${(pool) => ({ icon: html`<${State} ...${poolState(pool)} bare />`, title: pool.name, word: pool.kind, facts: [pool.provider, resources(pool.limits)], why: pool.conditions[0]?.message, number: `${sizes(pool).there} of ${sizes(pool).most ?? "any"}`, unit: "nodes" })} />`
   : html`<${Empty} title="No pools"><p>A pool makes nodes by itself, as many as pods need or as it is told.</p><pre class="said" tabindex="0">${asCommand("apply", "-f", "pool.yaml")}</pre><//>`)}<//><//>`;
+}
 
 const KIND = { ready: "ok", succeeded: "ok", Available: "ok", made: "ok", Ready: "ok", running: "run", Pending: "run", failed: "failed", Failed: "failed", deleting: "leaves", skipped: "skipped" };
 

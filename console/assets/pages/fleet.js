@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm
 import { asCommand, call, may } from "../core/api.js";
 import { usePages, useRead } from "../core/data.js";
 import { count, hour, month, monthName, NOTHING, plural, since } from "../core/format.js";
-import { clusterState, clusterWhy, costsByCluster, isStuck, rankOf, regionOf, setUpState, unmet } from "../core/model.js";
+import { clusterState, clusterWhy, isStuck, rankOf, regionOf, setUpState, unmet } from "../core/model.js";
 import { leastOf } from "../core/offers.js";
 import { setQuery, to } from "../core/router.js";
 import { Icon, State } from "../parts/icons.js";
@@ -95,12 +95,12 @@ export function fits(row, typed) {
   });
 }
 
-function rowsOf(clusters, failed, costs, waiting) {
-  const sums = costsByCluster(costs), seen = new Set();
+function rowsOf(clusters, failed, waiting) {
+  const seen = new Set();
   return [...failed, ...clusters].filter((cluster) => !seen.has(cluster.id) && seen.add(cluster.id)).map((cluster) => {
     const own = waiting.filter((claim) => claim.cluster_id === cluster.id), stuck = own.filter(isStuck);
     const state = clusterState(cluster, stuck), tags = Object.entries(cluster.tags || {}).map(([key, value]) => `${key}=${value}`.toLowerCase()).join(" ");
-    const sum = sums.get(cluster.id) || null, region = regionOf(cluster);
+    const sum = cluster.costs && { ...cluster.costs, month: cluster.costs.month_rate, known: cluster.costs.complete }, region = regionOf(cluster);
     return {
       cluster, state, tags, sum, region, why: clusterWhy(cluster, stuck), nodes: sum?.nodes || 0, wanted: (sum?.nodes || 0) + stuck.length,
       text: `${cluster.name} ${cluster.description} ${tags} ${cluster.kubernetes_version} ${region}`.toLowerCase(),
@@ -116,7 +116,7 @@ function columnsOf(most, costs) {
     { key: "name", head: "Cluster", kind: "name", cell: ({ cluster }) => html`${cluster.name}<span class="to-1200 small quiet">${cluster.kubernetes_version} · ${cluster.provider} ${regionOf(cluster)}</span>`, sort: (row) => row.cluster.name },
     { key: "version", head: "Version", from: 1200, cell: ({ cluster }) => cluster.kubernetes_version, sort: (row) => row.cluster.kubernetes_version },
     { key: "where", head: "Where", kind: "tight", from: 1200, cell: ({ cluster, region }) => html`<span class="fact">${cluster.provider}${cluster.driver === "eks" ? " eks" : ""}</span> ${region}` },
-    { key: "nodes", head: "Nodes", num: true, cell: (row) => `${count(row.nodes)}/${count(row.wanted)}`, sort: (row) => row.nodes },
+    { key: "nodes", head: "Nodes", num: true, cell: (row) => (row.sum ? `${count(row.nodes)}/${count(row.wanted)}` : NOTHING), sort: (row) => row.nodes },
     { key: "why", head: "What happens, and why", kind: "why", cell: (row) => (row.why ? row.why : html`<span class="quiet">${row.cluster.description}</span>`) },
     { key: "bar", head: "", unseen: "Share of the price", from: 1200, cell: (row) => html`<${Bar} share=${row.sum && most ? row.sum.hour / most : 0} />` },
     { key: "hour", head: "USD/hour", num: true, kind: "fact", from: 900, cell: (row) => money(row.sum, "hour", hour), sort: (row) => row.sum?.hour || 0 },
@@ -151,12 +151,12 @@ function Strip({ costs, rows, waiting }) {
 
 export function Fleet({ query, count: setCount }) {
   const typed = query.q || "", apiTag = /(?:^|\s)tag:([\w./-]+=[^\s]+)/.exec(typed)?.[1];
-  const pages = usePages("ListClusters", { tag: apiTag }, { news: about("Cluster") });
-  const bad = useRead(pages.more ? "ListClusters" : null, { status: "failed", page_size: 200 }, { news: about("Cluster") });
-  const costs = useRead("GetCosts", {}, { news: about("NodeClaim"), every: 60_000 });
+  const pages = usePages("ListClusters", { tag: apiTag, costs: true }, { news: about("Cluster"), every: 60_000 });
+  const bad = useRead(pages.more ? "ListClusters" : null, { status: "failed", costs: true, page_size: 200 }, { news: about("Cluster") });
+  const costs = useRead("GetCosts", { max_age: 60 }, { every: 60_000 });
   const pending = useRead("ListNodeClaims", { phase: "Pending", page_size: 200 }, { news: about("NodeClaim") });
   const waiting = pending.data?.items || [];
-  const rows = useMemo(() => rowsOf(pages.items || [], bad.data?.items || [], costs.data, waiting), [pages.items, bad.data, costs.data, pending.data]);
+  const rows = useMemo(() => rowsOf(pages.items || [], bad.data?.items || [], waiting), [pages.items, bad.data, pending.data]);
   const [chosenSort] = [query.sort || "state"];
   const look = rows.filter((row) => rankOf(row.state) < 2).length;
   useEffect(() => { if (pages.items) setCount("", rows.length); }, [pages.items, rows.length]);
@@ -167,7 +167,7 @@ export function Fleet({ query, count: setCount }) {
   return html`<div class="head"><h1>Fleet</h1><span class="quiet">${pages.items ? `${plural(rows.length, "cluster")}${pages.more ? " of more" : ""}${look ? `, ${count(look)} ${look === 1 ? "needs" : "need"} a look` : ""}` : ""}</span>
       ${may("CreateCluster") && html`<div class="verbs"><${LinkButton} kind="primary" icon="plus" to=${to("new")}>Create cluster<//></div>`}</div>
     <${Strip} costs=${costs.data} rows=${rows} waiting=${waiting} />
-    <${Card} foot=${html`<${Pages} pages=${pages} shown=${shown.length} noun="clusters" /><span class="end"><span class="keys chips"><kbd>j</kbd><kbd>k</kbd> move <kbd>Enter</kbd> open</span><${Copies} command=${asCommand("cluster", "list")} ask=${["ListClusters", { page_size: 200 }]} /></span>`}>
+    <${Card} foot=${html`<${Pages} pages=${pages} shown=${shown.length} noun="clusters" /><span class="end"><span class="keys chips"><kbd>j</kbd><kbd>k</kbd> move <kbd>Enter</kbd> open</span><${Copies} command=${asCommand("cluster", "list")} ask=${["ListClusters", { costs: true, page_size: 200 }]} /></span>`}>
       <div class="tools"><label class="filter"><span class="unseen">Filter clusters</span><${Icon} name="search" size=${14} /><input class="input" data-filter type="search" placeholder="Filter by name, tag, state, provider" value=${typed} onInput=${(event) => setQuery({ q: event.target.value || null })} /><kbd>/</kbd></label>
         ${chosenSort !== "state" && html`<${Button} kind="row" onClick=${() => setQuery({ sort: null })}>Needs a look first<//>`}</div>
       <${Ready} read=${{ ...pages, data: pages.items }} rows=${6} what="clusters">${() => (ordered.length

@@ -67,6 +67,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "StartRepave": ("cluster", "repave", "demo", "--start"),
     "RestoreCluster": ("cluster", "restore", "demo", "--snapshot", "latest"),
     "ResumeCluster": ("cluster", "resume", "demo"),
+    "GetUsage": ("cluster", "usage", "demo"),
     "ListSnapshots": ("cluster", "snapshots", "demo"),
     "MakeClusterToken": ("token", *CLUSTER),
     "GetNetwork": ("cluster", "network", "demo"),

@@ -88,6 +88,16 @@ def test_no_style_or_script_stands_in_the_document() -> None:
     assert not re.search(r"\son\w+=|\sstyle=", source)
 
 
+def test_all_modules_are_fetched_at_once() -> None:
+    """One module tells of the next only when it is there: the document names all of them."""
+    page = text(CONSOLE / "index.html")
+    names = {path.relative_to(CONSOLE).as_posix() for path in CONSOLE.rglob("*.js")} - {
+        "assets/theme.js",
+        "assets/app.js",
+    }
+    assert set(re.findall(r'rel="modulepreload" href="/console/([^"]+)"', page)) == names
+
+
 def test_all_files_together_are_light() -> None:
     files = [path for path in CONSOLE.rglob("*") if path.suffix in {".js", ".css", ".html", ".svg"}]
     assert sum(len(gzip.compress(path.read_bytes())) for path in files) < MOST_BYTES

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli.clusters import kubeconfig, network, renewals, secrets, snapshots
+from stockyard_client.cli.clusters import kubeconfig, network, renewals, secrets, snapshots, usage
 from stockyard_client.cli.clusters.expiry import Expires, expire, expires_at
 from stockyard_client.cli.clusters.profiles import ProfileNames, choices_from, of_cluster
 from stockyard_client.cli.documents.assignments import Set
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Kubernetes clusters.", rich_markup_mode=None)
 app.command()(snapshots.snapshots)
 app.command()(snapshots.restore)
+app.command()(usage.usage)
 app.command()(network.network)
 app.command()(renewals.repave)
 app.command()(renewals.certificates)

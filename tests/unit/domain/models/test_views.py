@@ -46,6 +46,7 @@ def test_a_cluster_shows_the_fields_of_the_api_and_no_more():
         "status phase conditions settings tags limits created_at updated_at version operation_id kubernetes_version "
         "certificates_expire_at "
         "keep_failed kept_until expires_at kubeconfig_secret queue bastion last_snapshot reason message warnings price "
+        "costs "
         "vpn node_to_node"
     )
     assert set(view) == set(names.split())

@@ -33,6 +33,15 @@ class Usage(VersionedRecord):
     until: str
 
 
+@dataclass(frozen=True, slots=True)
+class CostReport(VersionedRecord):
+    """Costs of a tenant as they were when somebody last looked. There is one; ``data`` is the answer as compressed
+    JSON."""
+
+    made_at: str
+    data: bytes
+
+
 def usage_id(until: str, subject: str) -> str:
     """The id of the record of a claim or cluster that ended at that moment."""
     return f"{until[:7]}/{subject}"

@@ -79,7 +79,7 @@ def cluster_view(cluster: Cluster) -> dict[str, Any]:
     document = {**attributes(cluster, _CLUSTER), "kubeconfig_secret": dict(cluster.kubeconfig_secret) or None}
     networks = cluster.settings.get("overlay")
     document |= {"vpn": bool(networks), "node_to_node": bool(networks and networks["node_to_node"])}
-    return {**document, "reason": reason, "message": message, "warnings": [], "price": None}
+    return {**document, "reason": reason, "message": message, "warnings": [], "costs": None, "price": None}
 
 
 _TROUBLE = {"failed": ("Ready", "False"), "ready": ("Degraded", "True")}

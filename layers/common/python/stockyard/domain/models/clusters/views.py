@@ -41,6 +41,23 @@ class KeptSecretView(View):
     """What its token may do: viewer, operator or admin."""
 
 
+class ClusterCostsView(View):
+    """Costs of a cluster with its nodes, from list prices: an estimate, no bill."""
+
+    as_of: str
+    """When they were added up; at most a minute ago."""
+    nodes: int
+    """How many nodes stand or are about to, without the control plane's."""
+    hour: float
+    """USD an hour of what stands, as far as prices are known."""
+    month_rate: float
+    """The same in a month of 730 hours."""
+    spent: float
+    """USD since the month began, with what is gone."""
+    complete: bool
+    """Whether every price is known."""
+
+
 class ClusterView(View):
     """One Kubernetes cluster."""
 
@@ -108,6 +125,8 @@ class ClusterView(View):
     """Operations that begin one after the other when that one has ended."""
     warnings: list[Remark]
     """What to mind of a creation or a change; only in the answer to that."""
+    costs: ClusterCostsView | None
+    """Nodes and costs; null where ``costs`` was not in the request for a list, and of a cluster without any."""
     price: Price | None
     """What the cluster costs as its plan has it; only in the answer to its creation."""
 

@@ -4,6 +4,7 @@ A node that has joined is what its cluster's agent reports; its claim and the ca
 """
 
 from stockyard.operations.fleet.state.picture import FleetNode, FleetState, fleet_state
+from stockyard.operations.fleet.state.usage import usage_view
 from stockyard.operations.fleet.state.workload import PendingGroup, Workload, workload_of
 
-__all__ = ["FleetNode", "FleetState", "PendingGroup", "Workload", "fleet_state", "workload_of"]
+__all__ = ["FleetNode", "FleetState", "PendingGroup", "Workload", "fleet_state", "usage_view", "workload_of"]
