@@ -27,12 +27,13 @@ _MIB = 2**20
 
 
 class KubeVirtGuests(MachineWatch):
-    """Watches all instances of a cluster, as its administrator ``caller``, and plays KubeVirt's controllers."""
+    """Watches all instances of a cluster, as its administrator ``caller``, and plays KubeVirt's controllers. See
+    ``VirtControllers`` for ``on_nodes``."""
 
-    def __init__(self, caller: Caller, log: Path, folder: Path, clusters: Clusters) -> None:
+    def __init__(self, caller: Caller, log: Path, folder: Path, clusters: Clusters, *, on_nodes: bool = False) -> None:
         super().__init__("virtual machines of KubeVirt")
         self._caller, self._log, self._folder, self._clusters = caller, log, folder, clusters
-        self._controllers = VirtControllers(caller, lambda: datetime.now(UTC), SECONDS)
+        self._controllers = VirtControllers(caller, lambda: datetime.now(UTC), SECONDS, on_nodes)
 
     def look(self) -> None:
         """See ``MachineWatch``."""

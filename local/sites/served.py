@@ -24,6 +24,7 @@ from local.kubernetes.real.client import Client, Refused
 from local.kubernetes.real.managed import RealManagedCluster
 from local.kubernetes.simulated import SimulatedCluster
 from local.kubevirt import kinds, virtual_machine_faults
+from local.kubevirt.launchers import SCHEDULABLE
 from local.machines.bare_metal_hosts import BareMetalMachines
 from local.machines.booted import MachineWatch
 from local.machines.kubevirt_guests import KubeVirtGuests
@@ -33,6 +34,8 @@ VERSION = "v1.35.4"
 LOOK_SECONDS = 0.2
 ALLOWED = Path(__file__).resolve().parents[2] / "examples" / "site-allowed"
 """What the local cloud's site lets its connector carry out."""
+KUBELET = Kubelet("site:///host", 16, 65_536)
+"""The node of the site's cluster, on which virtual machines stand."""
 HOSTS = {"compute-1": "compute", "compute-2": "compute", "storage-1": "storage"}
 """Hosts of bare metal of the site, each with its role."""
 
@@ -68,7 +71,7 @@ class LocalSite:
         manifest = self._call("GET", f"/v1/sites/{site['id']}/manifest")["text"]
         self.cluster.start()
         if isinstance(self.cluster, RealManagedCluster):
-            self.cluster.admit("host", Kubelet("site:///host", 4, 16384), {}, ())
+            self.cluster.admit("host", KUBELET, {SCHEDULABLE: "true"}, ())
         self.cluster.apply(_namespaces("machines"))
         self.cluster.apply([json.loads(text) for text in manifest.split("\n---\n")])
         self.cluster.apply([self._secret(credentials), self._allow_list(), *_roles()])
@@ -97,10 +100,14 @@ class LocalSite:
     def _make_guests(self, clusters: Clusters) -> None:
         """Serve the kinds of KubeVirt, and play its controllers and its guests."""
         self.cluster.apply([dict(each) for each in kinds()])
+        is_simulated = isinstance(self.cluster, SimulatedCluster)
         if isinstance(self.cluster, SimulatedCluster):
             self.cluster.api.store.webhooks["VirtualMachine"] = virtual_machine_faults
+            self.cluster.apply([KUBELET.node("host", {SCHEDULABLE: "true"}, (), "110")])
         folder = self.log.parent
-        guests = KubeVirtGuests(self._administrator(), folder / "guests.log", folder / "guests", clusters)
+        logs = folder / "guests.log"
+        # The pods of a real cluster's node are started, and a machine's has nothing to start.
+        guests = KubeVirtGuests(self._administrator(), logs, folder / "guests", clusters, on_nodes=is_simulated)
         self._machines.append(guests)
         guests.start()
 
@@ -166,9 +173,11 @@ def _roles() -> Sequence[dict[str, Any]]:
         {"apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes"], "verbs": ["get", "list", "delete"]},
         {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["get", "list", "delete"]},
     ]
+    looks = [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"]}]
     group = "rbac.authorization.k8s.io"
     subject = {"kind": "ServiceAccount", "name": NAMESPACE, "namespace": NAMESPACE}
     reference = {"apiGroup": group, "kind": "Role", "name": NAMESPACE}
+    of_host = {"apiVersion": f"{group}/v1", "metadata": {"name": NAMESPACE}}
     return [
         {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
         {
@@ -176,6 +185,13 @@ def _roles() -> Sequence[dict[str, Any]]:
             "kind": "RoleBinding",
             "metadata": metadata,
             "roleRef": reference,
+            "subjects": [subject],
+        },
+        {**of_host, "kind": "ClusterRole", "rules": looks},
+        {
+            **of_host,
+            "kind": "ClusterRoleBinding",
+            "roleRef": reference | {"kind": "ClusterRole"},
             "subjects": [subject],
         },
     ]

@@ -88,7 +88,7 @@ def test_an_object_is_applied_and_deleted_there_and_the_rest_is_refused_by_the_c
     applied = answer_of(client, "PATCH", f"{OBJECT}?fieldManager=stockyard&force=true", json=document, headers=APPLY)
     assert applied.status_code in (200, 201), applied.text
     before = len(site.cluster.api.calls)
-    for method, path in (("GET", "/api/v1/nodes"), ("GET", f"{OBJECT}?watch=true"), ("PUT", OBJECT)):
+    for method, path in (("GET", "/api/v1/services"), ("GET", f"{OBJECT}?watch=true"), ("PUT", OBJECT)):
         with pytest.raises(PermissionDenied, match="the site's connector refused"):
             answer_of(client, method, path)
     assert len(site.cluster.api.calls) == before

@@ -78,7 +78,7 @@ def wrong(cell: Cell) -> list[str]:
     return [f"{cell}: {text}" for text in faults]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_crash_matrix(soaking: bool, seed: int, record_property: Callable[[str, object], None]) -> None:
     cells = all_cells()
     calls = [cell for cell in cells if cell.site.name != "commit"]
