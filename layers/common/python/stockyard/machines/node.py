@@ -7,7 +7,10 @@ its own tags which claim it is for. Any other is told its claim, and the token b
 from __future__ import annotations
 
 import json
+from typing import Protocol
 
+from stockyard.domain.clusters.overlay import range_of
+from stockyard.domain.records import Cluster
 from stockyard.machines.cloud_config import (
     FOLDER,
     LIMIT,
@@ -24,7 +27,17 @@ from stockyard.machines.cloud_config import (
 )
 from stockyard.machines.sources import PUBLIC, Sources
 
-__all__ = ["CONFIG_PATH", "LIMIT", "MACHINE_PATH", "NEAR_PATH", "SCRIPT_PATH", "START_PATH", "first_boot", "watcher"]
+__all__ = [
+    "CONFIG_PATH",
+    "LIMIT",
+    "MACHINE_PATH",
+    "NEAR_PATH",
+    "SCRIPT_PATH",
+    "START_PATH",
+    "first_boot",
+    "first_boot_by_token",
+    "watcher",
+]
 
 CONFIG_PATH = "/etc/stockyard/node.json"
 SCRIPT_PATH = f"{FOLDER}/stockyard_node.py"
@@ -79,6 +92,15 @@ def watcher(api_url: str, cluster_id: str) -> str:
     return unpacking(files, ("systemctl daemon-reload", f"systemctl enable --now --no-block {WATCH_UNIT}"))
 
 
+class BootConfig(Protocol):
+    """Addresses that every machine of a stage is told: of the API, and where packages and images come from."""
+
+    @property
+    def api_url(self) -> str: ...
+    @property
+    def sources(self) -> Sources: ...
+
+
 def first_boot(
     *,
     api_url: str,
@@ -113,3 +135,16 @@ def first_boot(
         **(overlay_files() if overlay else {}),
     }
     return FirstBoot(files, "Make this machine a Kubernetes node", sources.arguments(kubernetes_version))
+
+
+def first_boot_by_token(config: BootConfig, cluster: Cluster, claim_id: str, token: str) -> FirstBoot:
+    """Make the user data of a node of the cluster that proves itself by a token."""
+    return first_boot(
+        api_url=config.api_url,
+        cluster_id=cluster.id,
+        kubernetes_version=cluster.node_minor,
+        claim_id=claim_id,
+        token=token,
+        overlay=range_of(cluster.settings) is not None,
+        sources=config.sources,
+    )

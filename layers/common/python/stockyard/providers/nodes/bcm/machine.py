@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stockyard.domain.clusters import overlay
 from stockyard.domain.records import PlacementOption, Resource
 from stockyard.domain.values import times
 from stockyard.domain.values.states import MachineState, PowerWish
@@ -159,15 +158,7 @@ class HostWork:
         work, cluster = self.work, self.work.cluster
         if cluster is None:
             raise NodeCouldNotBeProvisioned("A host joins a cluster; the claim names none.")
-        return node.first_boot(
-            api_url=self.config.api_url,
-            cluster_id=cluster.id,
-            kubernetes_version=cluster.node_minor,
-            claim_id=work.claim.id,
-            token=work.machine_token,
-            overlay=bool(cluster.settings.get(overlay.SETTING)),
-            sources=self.config.sources,
-        ).into("$root")
+        return node.first_boot_by_token(self.config, cluster, work.claim.id, work.machine_token).into("$root")
 
     def _marks(self, uuid: str, before: Any = None) -> Marks:
         work = self.work

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.node_types import ANY
 from stockyard.domain.records import PlacementOption, Resource
 from stockyard.domain.values.states import MachineState, PowerWish
@@ -129,15 +128,7 @@ class Launch:
         work, cluster = self.work, self.work.cluster
         if cluster is None:
             raise NodeCouldNotBeProvisioned("A node on Cudo joins a cluster; the claim names none.")
-        script = node.first_boot(
-            api_url=self.config.api_url,
-            cluster_id=cluster.id,
-            kubernetes_version=cluster.node_minor,
-            claim_id=work.claim.id,
-            token=work.machine_token,
-            overlay=bool(cluster.settings.get(overlay.SETTING)),
-            sources=self.config.sources,
-        ).script()
+        script = node.first_boot_by_token(self.config, cluster, work.claim.id, work.machine_token).script()
         return replace(new_vm, start_script=script)
 
     def _launched(self, vm: Vm, capacity_type: str) -> Outcome:

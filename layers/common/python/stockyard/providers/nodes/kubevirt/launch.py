@@ -12,7 +12,6 @@ from email.mime.text import MIMEText
 from functools import partial
 from typing import Any
 
-from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.declared_types import block_of, declared_type
 from stockyard.domain.nodes.os_images import PROPERTY
 from stockyard.domain.nodes.properties import written
@@ -105,15 +104,7 @@ class Launch:
         entry = entry_of(work.provider, name)
         template = template_of(block_of(work.provider), entry)
         machine = document(template, names, entry, settings, has_network_data=guest is not None)
-        script = node.first_boot(
-            api_url=self.config.api_url,
-            cluster_id=cluster.id,
-            kubernetes_version=cluster.node_minor,
-            claim_id=work.claim.id,
-            token=work.machine_token,
-            overlay=bool(cluster.settings.get(overlay.SETTING)),
-            sources=self.config.sources,
-        ).script()
+        script = node.first_boot_by_token(self.config, cluster, work.claim.id, work.machine_token).script()
         return self.objects.make(machine, user_data(script, settings.get(properties.USER_DATA)), guest)
 
     def _wait(self, line: Resource, machine: Object) -> Outcome:

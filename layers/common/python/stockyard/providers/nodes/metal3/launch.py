@@ -10,7 +10,6 @@ from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from typing import Any
 
-from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.declared_types import block_of, declared_type
 from stockyard.domain.nodes.os_images import OSImage
 from stockyard.domain.nodes.properties import written
@@ -202,15 +201,7 @@ class Launch:
         work, hosts = self.work, self.hosts
         if work.cluster is None:
             raise NodeCouldNotBeProvisioned("A node of Metal3 joins a cluster; the claim names none.")
-        script = node.first_boot(
-            api_url=self.config.api_url,
-            cluster_id=work.cluster.id,
-            kubernetes_version=work.cluster.node_minor,
-            claim_id=work.claim.id,
-            token=work.machine_token,
-            overlay=bool(work.cluster.settings.get(overlay.SETTING)),
-            sources=self.config.sources,
-        ).script()
+        script = node.first_boot_by_token(self.config, work.cluster, work.claim.id, work.machine_token).script()
         data = self._network_data(host, node_settings)
         line = work.ledger.intend(SECRETS, hosts.prefix)
         hosts.secret(f"{hosts.prefix}user-data", "userData", user_data(script, node_settings).encode())

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.declared_types import node_types_of
 from stockyard.domain.nodes.node_types import ANY, NodeType
 from stockyard.domain.records import CloudAccount, NodeProvider, Placement, Resource
@@ -300,15 +299,7 @@ class TerraformNodes:
     def _first_boot(self, work: NodeWork) -> FirstBoot | None:
         if work.cluster is None:
             return None
-        return node.first_boot(
-            api_url=self._config.api_url,
-            cluster_id=work.cluster.id,
-            kubernetes_version=work.cluster.node_minor,
-            claim_id=work.claim.id,
-            token=work.machine_token,
-            overlay=bool(work.cluster.settings.get(overlay.SETTING)),
-            sources=self._config.sources,
-        )
+        return node.first_boot_by_token(self._config, work.cluster, work.claim.id, work.machine_token)
 
     def _account(self, work: NodeWork | EnvironmentWork) -> tuple[str, CloudAccount]:
         """Tenant and account of the runs."""
