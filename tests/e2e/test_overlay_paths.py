@@ -19,6 +19,7 @@ from tests.harness.networks import PROGRAM, ROOT, Networks, lacking, run, until
 
 pytestmark = pytest.mark.skipif(lacking() is not None, reason=str(lacking()))
 SIZE = 50_000_000
+TRIES = 4
 THEN = "2026-01-01T00:00:00.000Z"
 THOUSAND = """
 import base64, json, os, resource, subprocess, sys, time
@@ -85,6 +86,20 @@ def carried(world: Networks) -> int:
     return world.carried("p") + world.carried("q")
 
 
+def transfer(world: Networks, a: str, b: str) -> dict[str, float]:
+    """Send 50 MB and 20 pings: seconds, and bytes of the hubs. Hubs carry nothing of it where the pair is direct, while
+    probes are some hundred bytes a second. Done again when a machine that got no CPU for seconds has lost a path."""
+    is_relayed = (a, b) == ("s", "b")
+    for _ in range(TRIES):
+        until(lambda: is_relayed or is_direct(world, a, b), 60 * world.tick, f"{a} and {b} are direct")
+        before = carried(world)
+        seconds = world.send(a, b, SIZE)
+        received, through_hubs = world.pings(a, b, 20), carried(world) - before
+        if received == 20 and (through_hubs < 100_000) is not is_relayed:
+            return {"seconds for 50 MB": round(seconds, 2), "bytes of hubs": through_hubs}
+    raise AssertionError(f"{a} to {b}: {received} of 20 pings, {through_hubs} bytes of hubs")
+
+
 def test_each_pair_is_reached_through_a_hub_first_and_directly_where_that_is_possible(
     world: Networks, record_property: Callable[[str, object], None]
 ) -> None:
@@ -93,12 +108,7 @@ def test_each_pair_is_reached_through_a_hub_first_and_directly_where_that_is_pos
         until(lambda pair=pair: is_direct(world, *pair), 60 * world.tick, f"{pair} is direct")
     figures = {}
     for a, b in ("cd", "ac", "ab", "sb"):
-        before = carried(world)
-        seconds = world.send(a, b, SIZE)
-        assert world.pings(a, b, 20) == 20
-        figures[f"{a} to {b}"] = {"seconds for 50 MB": round(seconds, 2), "bytes of hubs": carried(world) - before}
-        # The hubs carry nothing of it where it is direct: probes and keepalives are some hundred bytes a second.
-        assert (carried(world) - before < 100_000) == (b != "b" or a != "s")
+        figures[f"{a} to {b}"] = transfer(world, a, b)
     assert world.path("s", "b") == "relayed"
     record_property("figure:overlay paths", figures)
 
@@ -112,12 +122,16 @@ def judged(world: Networks) -> dict[str, MachinePaths]:
 
 
 def test_each_machine_says_how_it_is_reached(world: Networks) -> None:
-    until(lambda: judged(world)["s"].through_hub, 60 * world.tick, "s says whom it reaches through its hub")
-    until(lambda: judged(world)["a"].direct == 5, 60 * world.tick, "a says that it reaches all but s directly")
+    between = {world.machines[name].address for name in "ab"}
+
+    def as_it_is() -> bool:
+        states = judged(world)
+        counts = (states["s"].direct, states["s"].relayed, states["a"].direct, states["a"].relayed)
+        return counts == (4, 2, 5, 1) and set(states["s"].through_hub) == between
+
+    until(as_it_is, 200 * world.tick, "a and s say whom they reach through their hub, and nobody else")
     states = judged(world)
     assert {state.state for state in states.values()} == {UP}
-    assert set(states["s"].through_hub) == {world.machines[name].address for name in "ab"}
-    assert (states["s"].direct, states["s"].relayed, states["a"].relayed) == (4, 2, 1)
     assert states["a"].home in {world.machines[name].address for name in "pq"}
     assert states["a"].since
     assert states["a"].handshake_at
@@ -127,12 +141,24 @@ def test_each_machine_says_how_it_is_reached(world: Networks) -> None:
 def test_cut_path_falls_back_to_the_hub_and_comes_back_when_it_mends(
     world: Networks, record_property: Callable[[str, object], None]
 ) -> None:
-    until(lambda: is_direct(world, "a", "b"), 60 * world.tick, "a and b are direct")
     address = world.inside("nb", "ip", "-4", "-o", "address", "show", "wan").split()[3].partition("/")[0]
-    world.cut("na", address)
-    silent = until(lambda: world.pings("a", "b"), 200, "there is traffic again")
-    assert world.path("a", "b") == "relayed"
-    world.mend("na")
+    for _ in range(TRIES):
+        until(lambda: is_direct(world, "a", "b"), 60 * world.tick, "a and b are direct")
+        world.cut("na", address)
+        silent = until(lambda: world.pings("a", "b"), 200, "there is traffic again")
+        assert world.path("a", "b") == "relayed"
+        world.mend("na")
+        mended, lost = healed(world)
+        # Both ends change within one message; what was under way between may be lost.
+        if lost <= 5:
+            break
+    seconds = {"relayed": round(silent, 1), "direct again": round(mended, 1)}
+    record_property("figure:overlay cut", {"seconds until": seconds, "pings lost": lost})
+    assert lost <= 5
+
+
+def healed(world: Networks) -> tuple[float, int]:
+    """Seconds until a and b are direct again, and pings that were lost meanwhile."""
     count = int(400 * world.tick)
     with subprocess.Popen(
         f"ip netns exec {world.mark}-a ping -n -q -i 0.05 -c {count} -W 1 {world.machines['b'].address}".split(),
@@ -141,15 +167,7 @@ def test_cut_path_falls_back_to_the_hub_and_comes_back_when_it_mends(
     ) as ping:
         mended = until(lambda: is_direct(world, "a", "b"), 60 * world.tick, "a and b are direct again")
         output, _ = ping.communicate(timeout=60 * world.tick)
-    received = int(output.split(" received")[0].rpartition(" ")[2])
-    figures = {
-        "seconds until relayed": round(silent, 1),
-        "until direct again": round(mended, 1),
-        "lost": count - received,
-    }
-    record_property("figure:overlay cut", figures)
-    # Both ends change within one message; what was under way between may be lost.
-    assert received >= count - 5, output
+    return mended, count - int(output.split(" received")[0].rpartition(" ")[2])
 
 
 def test_pods_of_two_networks_reach_each_other_over_it(world: Networks) -> None:
@@ -164,10 +182,12 @@ def test_pods_of_two_networks_reach_each_other_over_it(world: Networks) -> None:
             world.inside(near, "ip", "address", "add", f"10.244.{number}.{last}/24", "dev", pods)
             world.inside(near, "ip", "link", "set", pods, "up")
     for first, _, number in pairs:
-        output = world.inside(
-            first, *f"ping -n -q -c 10 -i 0.1 -W 1 -s 1342 -M do 10.244.{number}.2".split(), check=False
+        ping = f"ping -n -q -c 10 -i 0.1 -W 1 -s 1342 -M do 10.244.{number}.2".split()
+        until(
+            lambda first=first, ping=ping: " 10 received" in world.inside(first, *ping, check=False),
+            60 * world.tick,
+            "pods reach each other with whole packets",
         )
-        assert " 10 received" in output, output
 
 
 def test_machine_that_is_listed_no_more_is_nobodys_peer(
@@ -176,12 +196,14 @@ def test_machine_that_is_listed_no_more_is_nobodys_peer(
     start = time.monotonic()
     world.publish(without="d")
     key = world.machines["d"].key
-    # The agent hears of it within ten seconds: what is left of the minute are ten ticks of five seconds.
+    # The agent hears of it within ten seconds: what is left of the minute are ten ticks of five seconds. With shorter
+    # ones a machine that has no CPU for seconds counts.
+    limit = start + (10 if world.tick >= 5 else 40) * world.tick
     for name in ("p", "q", "a", "b", "c", "s"):
         machine = world.machines[name]
         until(
             lambda m=machine: key not in world.inside(m.name, "wg", "show", m.interface, "peers"),
-            max(0.2, start + 10 * world.tick - time.monotonic()),
+            max(0.2, limit - time.monotonic()),
             "d is gone",
         )
     record_property("figure:overlay without a machine", {"seconds until no peer": round(time.monotonic() - start, 1)})
@@ -210,7 +232,7 @@ def test_forged_annotation_and_address_get_no_packets_of_others(world: Networks)
             world.inside("s", "ping", "-n", "-q", "-c", "5", "-i", "0.2", "-W", "1", "-I", owner.address,
                          world.machines["c"].address, check=False).split(" received")[0].rpartition(" ")[2]
         )  # fmt: skip
-        assert world.pings("c", "b", 50, 0.02) == 50
+        until(lambda: world.pings("c", "b", 50, 0.02) == 50, 60 * world.tick, "b has what is for b")
         assert "packets 0 bytes 0" in world.inside("s", "nft", "list", "table", "ip", "theft")
     finally:
         world.inside("s", "ip", "address", "delete", f"{owner.address}/32", "dev", thief.interface)
@@ -249,13 +271,16 @@ def test_change_among_a_thousand_machines_costs_little_and_loses_nothing(
     world.inside("n", "wg", "set", device, "private-key", str(tmp_path / "n/overlay.key"), *peer.split())
     world.inside("n", "ip", "address", "add", "100.64.3.1/16", "dev", device)
     world.inside("n", "ip", "link", "set", device, "mtu", "1420", "up")
-    process = subprocess.run(
-        ["ip", "netns", "exec", f"{world.mark}-m", sys.executable, str(script), publics["n"]],
-        env={**os.environ, "STOCKYARD_STATE": str(tmp_path / "m"), "STOCKYARD_OVERLAY_INTERFACE": f"{world.mark}-m"},
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert process.returncode == 0, process.stderr
-    changes, peers, received = json.loads(process.stdout)
+    settings = {"STOCKYARD_STATE": str(tmp_path / "m"), "STOCKYARD_OVERLAY_INTERFACE": f"{world.mark}-m"}
+    for _ in range(TRIES):
+        process = subprocess.run(
+            ["ip", "netns", "exec", f"{world.mark}-m", sys.executable, str(script), publics["n"]],
+            env={**os.environ, **settings}, cwd=ROOT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert process.returncode == 0, process.stderr
+        changes, peers, received = json.loads(process.stdout)
+        if received == "400":
+            break
     record_property("figure:overlay of 1,000", {"CPU seconds of a change": changes, "pings of 400": received})
     assert peers == 1000
     assert max(own for own, _ in changes) < 0.3
@@ -270,7 +295,11 @@ def test_other_hub_takes_over_when_a_hub_dies(world: Networks, record_property: 
     world.stop(home)
     stopped = datetime.now(UTC)
     seconds = until(lambda: world.pings("s", "b"), 180, "the other hub has taken over")
-    record_property("figure:overlay without a hub", {"seconds until the other took over": round(seconds, 1)})
+    figures = {
+        "seconds until the other took over": round(seconds, 1),
+        "CPU seconds of all": round(world.cpu_seconds(), 1),
+    }
+    record_property("figure:overlay without a hub", figures)
     assert world.status("s")["home"] == world.machines[other].address or until(
         lambda: world.status("s")["home"] == world.machines[other].address, 30 * world.tick, "its program says so"
     )
@@ -278,4 +307,8 @@ def test_other_hub_takes_over_when_a_hub_dies(world: Networks, record_property: 
     until(lambda: judged(world)["s"].home == world.machines[other].address, 60 * world.tick, "s says its new home")
     lost = times.from_text(judged(world)[home].since or "")
     assert abs((lost - stopped).total_seconds()) < 10 * world.tick
-    assert [name for name, state in judged(world).items() if state.state != UP] == [home]
+    until(
+        lambda: [name for name, state in judged(world).items() if state.state != UP] == [home],
+        200 * world.tick,
+        "nobody else is called down",
+    )
