@@ -80,6 +80,7 @@ class TerraformLife(MachineLife):
     a template for environments too."""
 
     provider = "tofu."
+    stages: tuple[str, ...] = ("infrastructure",)
     template: Mapping[str, Any] = {"inline": TEMPLATE}
     repositories: Repositories | None = None
 
@@ -101,7 +102,8 @@ class TerraformLife(MachineLife):
         small = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "cost": 1, "maxCapacity": 1}
         block: dict[str, Any] = {"nodeTemplate": {**self.template, "timeout": "10m"}, "runner": {"cloudAccount": 1}}
         if environment:
-            block["nodeEnvironmentTemplate"] = {"infrastructure": {"inline": TEMPLATE, "timeout": "10m"}}
+            stage = {"inline": TEMPLATE, "timeout": "10m"}
+            block["nodeEnvironmentTemplate"] = dict.fromkeys(self.stages, stage)
         nodes.provider("tofu", small, kind="terraform", block=block)
         config = TerraformConfig("https://api.example", "us-east-1")
         runner: Any = FaultyRunner(self.memory_runner, self.injection)

@@ -49,6 +49,8 @@ class PlayedTofu:
     """Names of which a plan would change something."""
     broken: bool = False
     """Whether no template can be planned."""
+    unreachable: bool = False
+    """Whether templates that need the cluster fail."""
     commit: str | None = None
     """Commit that its templates are of."""
     tasks: list[dict[str, Any]] = field(default_factory=list)
@@ -96,11 +98,8 @@ class PlayedTofu:
             document = {"machines": machines}
             machine.request("write", lambda: runs.write_state(self.services(), run(), document, f"lock-{run().id}"))
 
-        if task["command"] == "plan":
-            if self.broken:
-                return RunReport("failed", "no plug-in")
-            differs = names != [name] or name in self.changed
-            return RunReport("done", result={"drifted": differs, "summary": "Plan: 1 to add." if differs else ""})
+        if task["command"] == "plan" or (self.unreachable and task.get("kubeconfig")):
+            return self._plan(task["command"], name, names)
         if task["command"] == "apply" or task.get("unsure"):
             # what a template names after the claim is made once
             machine.request("make", lambda: self.machines.setdefault(name, {"run": run().id}))
@@ -114,9 +113,18 @@ class PlayedTofu:
             return RunReport("killed", "The run was killed.")
         if task["command"] == "apply" and name not in self.fails and not is_needless:
             return RunReport("done", result={"outputs": {"ip": {"value": "10.0.0.1", "sensitive": False}}})
-        for each in names:
+        is_kept = task["command"] == "apply" and task["keep"]
+        for each in [] if is_kept else names:
             machine.request("remove", lambda each=each: self.machines.pop(each, None))  # type: ignore[misc]
-        write([])
+        write(names if is_kept else [])
         if task["command"] == "apply":
-            return RunReport("interrupted" if is_needless else "failed", "no room", is_empty=True)
+            return RunReport("interrupted" if is_needless else "failed", "no room", is_empty=not is_kept)
         return RunReport("done", is_empty=True)
+
+    def _plan(self, command: str, name: str, names: list[str]) -> RunReport:
+        if command != "plan":
+            return RunReport("failed", "The cluster does not answer.")
+        if self.broken:
+            return RunReport("failed", "no plug-in")
+        differs = names != [name] or name in self.changed
+        return RunReport("done", result={"drifted": differs, "summary": "Plan: 1 to add." if differs else ""})

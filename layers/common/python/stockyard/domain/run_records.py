@@ -49,6 +49,8 @@ class ProviderRun(VersionedRecord):
     has_result: bool = False
     commit: str | None = None
     """The commit of a repository that it had its template from; None for another source, or while it is not known."""
+    mark: str | None = None
+    """Mark of what it was made from, as its provider's source makes it; None for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,9 @@ class RunState(VersionedRecord):
     commit: str | None = None
     """The commit of a repository that was applied last; None for another source. What was made is removed by the
     template of that commit."""
+    is_applied: bool = False
+    """Whether an apply has succeeded, and what it made was not destroyed since: one that fails later destroys
+    nothing."""
     is_touched: bool = False
     """Whether a run has begun that may have made something."""
     is_unsure: bool = False

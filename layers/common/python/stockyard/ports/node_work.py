@@ -138,6 +138,9 @@ class EnvironmentWork:
     """As ``NodeWork.host``."""
     secret_outputs: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False)
     """Opens what the last preparation has sealed."""
+    kubeconfig: Callable[[], str | None] = field(default=lambda: None, repr=False)
+    """Opens the kubeconfig that the cluster's control plane has sent, with a secret in it; None of a cluster that has
+    none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from stockyard.domain.records import (
     NodeProvider,
     Placement,
 )
+from stockyard.domain.values.conditions import Condition
 from stockyard.domain.values.requirements import Requirement
 from stockyard.domain.values.states import PowerWish
 from stockyard.ports.clouds import Tagged
@@ -267,6 +268,16 @@ class Reserves(Protocol):
     def kubelet_args(self, provider: NodeProvider, placement: Placement) -> Mapping[str, str]:
         """Flags of the kubelet by name: how many pods the type takes, and what it keeps from them. None of a
         type that is no longer known. Makes no call."""
+        ...
+
+
+@runtime_checkable
+class TellsStages(Protocol):
+    """A source that sets environments up in stages, and knows how each stands."""
+
+    def environment_conditions(self, work: EnvironmentWork) -> Sequence[Condition]:
+        """Conditions of the environment as they are now, with ``work.now`` as their time. One of a type whose name ends
+        with ``Synced`` is False where what stands is not what the provider's document says. Asks no vendor."""
         ...
 
 

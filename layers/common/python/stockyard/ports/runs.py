@@ -94,6 +94,8 @@ class NewRun:
     task: Mapping[str, Any] | None = field(repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values that no log may show."""
+    mark: str | None = None
+    """Mark of what it is made from, which its record keeps."""
 
 
 class Runs(Protocol):

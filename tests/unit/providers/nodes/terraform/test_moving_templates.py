@@ -154,7 +154,7 @@ def test_real_runs_of_a_branch_a_tag_a_commit_and_a_folder(tmp_path: Path) -> No
         variables = {"STOCKYARD_RUN_URL": api.url, "STOCKYARD_RUN_TOKEN": TOKEN, "STOCKYARD_TOFU": str(TOFU.path)}
         environment = {"PATH": os.environ["PATH"], **variables}
         nothing: dict[str, Any] = {"variables": {"vcluster": {}}, "environment": {}, "secrets": []}
-        common = {**nothing, "passphrase": "a" * 64, "timeout_seconds": 60}
+        common = {**nothing, "passphrase": "a" * 64, "timeout_seconds": 600}
         first = server.commit("nodes", files("1"), tag="v1")
         repositories = Repositories(Guard(stand_ins=frozenset({server.url.removeprefix("http://")})))
         place = {"repository": f"{server.url}/nodes.git", "subPath": "small"}

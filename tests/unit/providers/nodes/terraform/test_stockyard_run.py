@@ -32,6 +32,9 @@ room = {room!r}
 name = sys.argv[1]
 with open(os.path.join(room, "calls.jsonl"), "a") as file:
     files = sorted(os.listdir("."))
+    kubeconfig = os.environ.get("KUBECONFIG")
+    if kubeconfig:
+        files += [oct(os.stat(kubeconfig).st_mode)[-3:], open(kubeconfig).read().replace("canary", "secret")]
     file.write(json.dumps({{"arguments": sys.argv[1:], "environment": dict(os.environ), "files": files}}) + "\\n")
 play = json.load(open(os.path.join(room, "plays.json"))).get(name, {{}})
 if play.get("deaf"):
@@ -164,6 +167,25 @@ def test_a_failed_apply_is_destroyed_in_the_same_attempt(api: RunApi, played: Pl
     assert (end["end"], end["error"]) == ("failed", "tofu apply ended with 1: Error: no room")
     assert end["is_empty"]
     assert played.names == ["init", "apply", "destroy"]
+
+
+def test_a_failed_apply_leaves_what_stood_before(api: RunApi, played: Played) -> None:
+    played.plays(apply={"exit": 1, "lines": ["Error: no room"]})
+    api.task["keep"] = True
+    run(api, played)
+    assert (api.ends[0]["end"], api.ends[0]["is_empty"], played.names) == ("failed", False, ["init", "apply"])
+
+
+def test_a_kubeconfig_is_a_file_of_the_run_alone(api: RunApi, played: Played) -> None:
+    api.task["kubeconfig"] = "users: [canary]"
+    run(api, played)
+    environment = played.calls[0]["environment"]
+    assert played.calls[0]["files"][-2:] == ["600", "users: [secret]"]
+    place = Path(environment["KUBECONFIG"])
+    assert environment["KUBE_CONFIG_PATH"] == str(place)
+    assert not place.exists(), "it goes with the run"
+    assert "canary" not in json.dumps(played.calls)
+    assert "canary" not in "".join(api.lines)
 
 
 def test_what_could_not_be_destroyed_is_told(api: RunApi, played: Played) -> None:

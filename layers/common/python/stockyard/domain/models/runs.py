@@ -37,6 +37,10 @@ class RunTask(View):
     """Secret by which OpenTofu seals the state."""
     unsure: bool
     """Whether a run before died, so that what it made may be missing in the state."""
+    keep: bool
+    """Whether something was applied with success and stands: an apply that fails destroys nothing of it."""
+    kubeconfig: str | None = None
+    """The kubeconfig of the cluster that the template is for; absent where it gets none."""
     unlock: str | None = None
     """The id of the lock that the run before has left behind; absent for none."""
     commit: str | None = None

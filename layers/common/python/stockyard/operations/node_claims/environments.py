@@ -15,6 +15,7 @@ from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.environment_outputs import outputs_of, seal, unseal
+from stockyard.operations.node_claims.environment_stages import note_stages
 from stockyard.operations.node_claims.work import environment_id, environment_work, node_work
 from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.node_providers.visible import named
@@ -53,9 +54,15 @@ def ensure(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Out
         _check_image(services, claim, source, work.provider, environment)
         return Outcome(True, facts={"environment": environment.id})
     _, setting_up = environment_work(services, environment, work.cluster, fence.operation_id)
-    outcome = source.prepare(setting_up)
+    try:
+        outcome = source.prepare(setting_up)
+    except VendorError:
+        note_stages(services, source, setting_up)
+        raise
     if outcome.done:
         environment = _available(services, environment, outcome)
+    note_stages(services, source, setting_up)
+    if outcome.done:
         _check_zone(claim, source, work.provider, environment)
         _check_image(services, claim, source, work.provider, environment)
     return replace(outcome, facts={"environment": environment.id})
@@ -75,8 +82,11 @@ def _refreshed(
     try:
         outcome = source.prepare(setting_up)
     except VendorError:
+        note_stages(services, source, setting_up)
         return environment
-    return _available(services, environment, outcome) if outcome.done else environment
+    refreshed = _available(services, environment, outcome) if outcome.done else environment
+    note_stages(services, source, setting_up)
+    return refreshed
 
 
 def _check_zone(claim: NodeClaim, source: object, provider: NodeProvider, environment: NodeEnvironment) -> None:

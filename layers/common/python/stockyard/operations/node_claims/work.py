@@ -9,6 +9,7 @@ from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.values import ids
 from stockyard.errors import CredentialsRevoked, NodeCouldNotBeProvisioned
+from stockyard.operations import cluster_secrets
 from stockyard.operations.cloud_accounts.of_provider import account_of, host_of, reference_of
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import Owner, StoreLedger
@@ -18,6 +19,9 @@ from stockyard.operations.node_claims.machine_holds import StoreHolds
 from stockyard.operations.services import Services
 from stockyard.ports.node_work import EnvironmentWork, NodeWork
 from stockyard.ports.nodes import NodeSource, TakesFromGroups, TakesHosts
+
+KUBECONFIG = "kubeconfig"
+"""Name of the secret with a cluster's kubeconfig."""
 
 
 def environment_id(cluster_id: str, provider_id: str) -> str:
@@ -86,6 +90,7 @@ def environment_work(
         account=account,
         host=host,
         secret_outputs=partial(opened, services, environment),
+        kubeconfig=lambda: services.secrets.get(cluster_secrets.name(services, cluster, KUBECONFIG)),
     )
     return source, work
 

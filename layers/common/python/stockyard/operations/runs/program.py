@@ -78,7 +78,8 @@ def begin(services: Services, seals: Seals, run: ProviderRun) -> dict[str, Any]:
     unlock = {"unlock": lock.id} if lock is not None and lock.run != run.id else {}
     fixed = {"commit": state.commit} if run.makes and not is_apply and state.commit is not None else {}
     passphrase = passphrase_of(services.token_key, services.tenant, run.workspace)
-    return {**task, **unlock, **fixed, "passphrase": passphrase, "unsure": state.is_unsure}
+    facts = {"passphrase": passphrase, "unsure": state.is_unsure, "keep": state.is_applied}
+    return {**task, **unlock, **fixed, **facts}
 
 
 def keep_lines(services: Services, seals: Seals, run: ProviderRun, first: int, lines: Sequence[str]) -> None:
@@ -180,6 +181,7 @@ def _settled(state: RunState, run: ProviderRun, report: RunReport) -> RunState |
             is_unsure=state.is_unsure and not run.makes,
             lock=None if is_own else state.lock,
             commit=commit,
+            is_applied=not report.is_empty and (state.is_applied or (run.command == APPLY and report.end == "done")),
         )
     return None if changed == state else replace(changed, version=state.version + 1)
 

@@ -21,6 +21,7 @@ from stockyard.operations.machines.pending_pods import picture_of
 from stockyard.operations.node_claims import comparisons, lost_machines, reservations
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims.cluster_claims import claims_of
+from stockyard.operations.node_claims.environment_stages import look_at_stages
 from stockyard.operations.node_providers.template_moves import follow_all
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
@@ -32,6 +33,7 @@ from stockyard.operations.sweep.quiet import is_calm, note_calm
 from stockyard.operations.sweep.records import sweep_kept_claim, sweep_kept_cluster
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Tagged
+from stockyard.ports.nodes import TellsStages
 
 TEMPLATES = "templates"
 """Handed out as a place: the repositories of the tenant's templates, whose hosts may be slow."""
@@ -151,6 +153,8 @@ class PlaceSweep:
         for environment in environments:
             if environment.id not in needed or environment.removing:
                 self.tally.attempt(environment.id, remove_environment, self.services, environment)
+            elif isinstance(self.services.node_sources.get(here[environment.provider_id].kind), TellsStages):
+                self.tally.attempt(environment.id, look_at_stages, self.services, environment)
 
     def _look(self, view: _View, account: CloudAccount | None, here: Mapping[str, NodeProvider]) -> None:
         answered = True

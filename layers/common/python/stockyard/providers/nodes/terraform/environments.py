@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from stockyard.domain.run_records import ProviderRun
+from stockyard.domain.values import times
+from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.states import Truth
 from stockyard.ports.node_work import EnvironmentWork
-from stockyard.providers.nodes.terraform.running import Running
-from stockyard.providers.nodes.terraform.templates import ONLY
+from stockyard.providers.nodes.terraform.running import ERRORS, Running
+from stockyard.providers.nodes.terraform.templates import KUBERNETES, ONLY, Template, stages_of
+
+_SECRET = re.compile(r"""["']?(?:client-key-data|token|password)["']?:\s*["']?([^\s"',}]+)""")
+"""Entries of a kubeconfig that let somebody in, in YAML or JSON."""
 
 
 class Outputs:
@@ -35,6 +42,53 @@ class Outputs:
                 self.values.setdefault(stage, {})[name] = value
 
 
+def conditions_of(running: Running, work: EnvironmentWork) -> list[Condition]:
+    """Conditions of each stage: whether it stands, and whether as the document says."""
+    conditions: list[Condition] = []
+    for stage, template in stages_of(work.provider):
+        prefix = "Kubernetes" if stage == KUBERNETES else ""
+        workspace = f"{work.environment.id}/{stage}"
+        state, run = running.runs.state(workspace), running.runs.current(workspace)
+        stands = state is not None and state.is_applied
+        mark = template.stage_mark({**work.provider.properties, **work.environment.properties})
+        now = times.to_text(work.now)
+        for name, (status, reason, message) in (
+            ("Provisioned", _provisioned(run, stands=stands)),
+            ("Synced", _synced(run, template, mark, stands=stands)),
+        ):
+            conditions.append(Condition(f"{prefix}{name}", status, reason, message, now))
+    return conditions
+
+
+Aspect = tuple[Truth, str, str]
+"""Status, reason and message of a condition."""
+
+
+def _provisioned(run: ProviderRun | None, *, stands: bool) -> Aspect:
+    if stands:
+        return "True", "Applied", "The template is applied."
+    if run is None or run.command != "apply":
+        return "Unknown", "Pending", "It was not applied yet."
+    if run.status != "ended":
+        return "Unknown", "InProgress", f"The run {run.name}-{run.number} is under way."
+    return "False", ERRORS[run.end or "lost"], run.error or "The run failed."
+
+
+def _synced(run: ProviderRun | None, template: Template, mark: str, *, stands: bool) -> Aspect:
+    if run is None or run.command != "apply":
+        return "Unknown", "Pending", "It was not applied yet."
+    if run.status != "ended":
+        return "Unknown", "InProgress", f"The run {run.name}-{run.number} is under way."
+    if run.end != "done" or not stands:
+        return "False", ERRORS.get(run.end or "lost", "RunFailed"), run.error or "The run failed."
+    if run.mark is not None and run.mark != mark:
+        return "False", "TemplateChanged", "The template or the properties are others than were applied."
+    if template.place is not None and template.head is not None and run.commit not in (None, template.head):
+        moved = f"from {str(run.commit)[:12]} to {template.head[:12]}"
+        return "False", "TemplateMoved", f"{template.place.name} has moved {moved}."
+    return "True", "Synced", "What was applied is what the document says."
+
+
 def accepted(running: Running, work: EnvironmentWork, workspace: str) -> ProviderRun | None:
     """The last run on the stage where it counts for this work: it is done, and newer than what made the environment
     look again. None: the work goes on with a run, a new one or the one that is under way."""
@@ -43,3 +97,17 @@ def accepted(running: Running, work: EnvironmentWork, workspace: str) -> Provide
         return None
     is_first = work.environment.phase != "Available"
     return current if is_first or current.created_at >= work.environment.updated_at else None
+
+
+def kubeconfig_of(work: EnvironmentWork, workspace: str) -> dict[str, str]:
+    """The part of a task by which the second stage reaches the cluster; nothing of another stage, and of a cluster
+    whose control plane has sent no kubeconfig."""
+    if not workspace.endswith(f"/{KUBERNETES}"):
+        return {}
+    kubeconfig = work.kubeconfig()
+    return {} if kubeconfig is None else {"kubeconfig": kubeconfig}
+
+
+def secrets_in(kubeconfig: str | None) -> tuple[str, ...]:
+    """Values of a kubeconfig that no log may show."""
+    return tuple(dict.fromkeys(match[1] for match in _SECRET.finditer(kubeconfig or "")))

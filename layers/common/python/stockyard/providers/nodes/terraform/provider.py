@@ -12,6 +12,7 @@ from stockyard.domain.nodes.declared_types import node_types_of
 from stockyard.domain.nodes.node_types import ANY, NodeType
 from stockyard.domain.records import CloudAccount, NodeProvider, Placement, Resource
 from stockyard.domain.run_records import ProviderRun
+from stockyard.domain.values.conditions import Condition
 from stockyard.errors import NodeCouldNotBeProvisioned, VendorUnavailable
 from stockyard.machines import node
 from stockyard.machines.cloud_config import FirstBoot
@@ -130,6 +131,10 @@ class TerraformNodes:
         text = "The environment was applied." if outputs.by_stage else ""
         return Prepared(True, text, outputs=outputs.values, secret_outputs=frozenset(outputs.secret))
 
+    def environment_conditions(self, work: EnvironmentWork) -> Sequence[Condition]:
+        """See ``ports.nodes.TellsStages``."""
+        return environments.conditions_of(self._running(work), work) if templates.stages_of(work.provider) else ()
+
     def launch(self, work: NodeWork) -> Outcome:
         """See ``ports.nodes.NodeSource.launch``. A template has one way to make a node, so the first option is it."""
         type_name, placement = _placed(work)
@@ -161,10 +166,14 @@ class TerraformNodes:
         return pending or Outcome(True, "What the template made is destroyed.")
 
     def clear(self, work: EnvironmentWork) -> Outcome:
-        """Destroy the stages, the last first."""
+        """Destroy the stages, the last first. Of a cluster that is being deleted the second stage goes with it where
+        that fails."""
         lines = [line for line in reversed(work.ledger.lines()) if line.kind == STATE]
         destroy = partial(self._destroy_stage, work)
-        pending = self._destroyed(self._running(work), work.ledger, lines, destroy) if lines else None
+        unneeded = frozenset(
+            {f"{work.environment.id}/{templates.KUBERNETES}"} if work.cluster.status == "deleting" else ()
+        )
+        pending = self._destroyed(self._running(work), work.ledger, lines, destroy, unneeded) if lines else None
         return pending or Outcome(True)
 
     def drift(self, work: NodeWork) -> str | None:
@@ -229,9 +238,15 @@ class TerraformNodes:
         return False
 
     def _destroyed(
-        self, running: Running, ledger: Ledger, lines: Sequence[Resource], destroy: Callable[[str], RunWork]
+        self,
+        running: Running,
+        ledger: Ledger,
+        lines: Sequence[Resource],
+        destroy: Callable[[str], RunWork],
+        dispensable: frozenset[str] = frozenset(),
     ) -> Outcome | None:
-        """Destroy what the states of the lines name; what to wait for, None when nothing is left of them."""
+        """Destroy what the states of the lines name; what to wait for, None when nothing is left of them. Of a
+        ``dispensable`` one a run that fails is the end, too."""
         for line in lines:
             remaining = (f"{STATE} {line.key}",)
             work = destroy(line.key)
@@ -243,7 +258,8 @@ class TerraformNodes:
                 outcome = running.step(work)
                 if isinstance(outcome, Outcome):
                     return replace(outcome, remaining=remaining)
-                check_end(outcome)
+                if line.key not in dispensable:
+                    check_end(outcome)
             running.runs.forget(line.key)
             ledger.gone(line)
         return None
@@ -285,16 +301,26 @@ class TerraformNodes:
                 **secrets.task,
                 "variables": {"vcluster": variables.of_environment(work, first)},
                 "timeout_seconds": template.timeout_seconds,
+                **kubeconfig,
             }
 
-        return RunWork(_new(work, workspace, APPLY), template.timeout_seconds, task, secrets.secret_variables)
+        kubeconfig = environments.kubeconfig_of(work, workspace)
+        mark = template.stage_mark({**work.provider.properties, **work.environment.properties})
+        hidden = environments.secrets_in(kubeconfig.get("kubeconfig"))
+        new = replace(_new(work, workspace, APPLY), mark=mark, secrets=hidden)
+        return RunWork(new, template.timeout_seconds, task, secrets.secret_variables)
 
     def _destroy_stage(self, work: EnvironmentWork, workspace: str) -> RunWork:
         stages = dict(templates.stages_of(work.provider))
         template = stages.get(workspace.rpartition("/")[2])
         secrets = credentials.of_run(work.provider, work.environment.properties, template)
         timeout = template.timeout_seconds if template is not None else templates.TIMEOUT_SECONDS
-        return RunWork(_new(work, workspace, DESTROY), timeout, None, secrets.secret_variables)
+        new, kubeconfig = _new(work, workspace, DESTROY), environments.kubeconfig_of(work, workspace)
+        applied = self._runs_of(work.tenant).applied(workspace) if kubeconfig else None
+        if applied is None:
+            return RunWork(new, timeout, None, secrets.secret_variables)
+        new = replace(new, secrets=environments.secrets_in(kubeconfig["kubeconfig"]))
+        return RunWork(new, timeout, lambda: {**applied, **kubeconfig}, secrets.secret_variables)
 
     def _first_boot(self, work: NodeWork) -> FirstBoot | None:
         if work.cluster is None:

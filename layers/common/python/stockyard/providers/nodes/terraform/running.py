@@ -25,6 +25,8 @@ SHORTEST_WAIT, LONGEST_WAIT = 3, 60
 _ERRORS = {"failed": RunFailed, "interrupted": RunInterrupted, "killed": RunKilled, "lost": RunLost}
 APPLY_MINUTES, DESTROY_MINUTES, PLAN_MINUTES = 3, 3, 2
 """Usual times of a run, with those for its machine to start and to fetch OpenTofu: an estimate for plans."""
+ERRORS = {end: error.__name__ for end, error in _ERRORS.items()}
+"""Names of the errors by the ends of runs."""
 MOST_LOST = 3
 """Runs that may die in a row before the work fails."""
 

@@ -43,6 +43,11 @@ class Template:
         parts = [self.inline, self.git, *([self.head] if self.head else [])]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
+    def stage_mark(self, properties: Mapping[str, str]) -> str:
+        """Mark of a stage of an environment: of the text or the place, and of the properties that it is given."""
+        parts = [self.inline, self.git, dict(properties)]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
     @property
     def place(self) -> TemplatePlace | None:
         """The branch or the tag that it comes from; None of a template that stands still."""

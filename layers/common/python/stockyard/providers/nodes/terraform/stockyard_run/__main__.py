@@ -17,7 +17,7 @@ from typing import Any
 from .api import Api, Log, Refused, RunError
 from .secrets import secrets_of
 from .template import cloned, has_backend, unpacked
-from .tofu import COMMANDS, Tofu, environment_of, learn, succeed
+from .tofu import COMMANDS, Tofu, apply, environment_of, learn, succeed
 
 
 def main(environ: dict[str, str]) -> int:
@@ -78,6 +78,8 @@ def carry_out(task: dict[str, Any], api: Api, log: Log, folder: Path, environ: d
         variables = f"-var-file={room / 'variables.tfvars.json'}"
         if task["command"] == "destroy" and task.get("unsure"):
             learn(tofu, variables, log)
+        if task["command"] == "apply" and task.get("keep"):
+            return apply(tofu, variables, log, keep=True)
         return COMMANDS[task["command"]](tofu, variables, log)
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -129,13 +130,14 @@ def reason_of(lines: list[str]) -> str:
     return first or (lines[-1] if lines else "it printed nothing")
 
 
-def apply(tofu: Tofu, variables: str, log: Log) -> dict[str, Any]:
-    """Apply the template; where that fails, destroy what it made and fail. After a kill nothing is destroyed: the state
-    may lack what was made, and is locked, so the next attempt begins with both."""
+def apply(tofu: Tofu, variables: str, log: Log, *, keep: bool = False) -> dict[str, Any]:
+    """Apply the template; where that fails, destroy what it made and fail. Nothing is destroyed with ``keep``, since
+    something stood before; nor after a kill: the state may lack what was made, and is locked, so the next attempt
+    begins with both."""
     try:
         succeed(tofu, "apply", "-input=false", "-no-color", "-auto-approve", "-lock-timeout=30s", variables)
     except RunError as error:
-        if error.end == "killed":
+        if keep or error.end == "killed":
             raise
         log.line(f"{error} What was made is destroyed.")
         code, _ = tofu.with_time(END_SECONDS).run("destroy", "-input=false", "-no-color", "-auto-approve", variables)
@@ -180,7 +182,12 @@ def validate(tofu: Tofu, _variables: str, _log: Log) -> dict[str, Any]:
     return {}
 
 
-COMMANDS = {"apply": apply, "destroy": destroy, "plan": plan, "validate": validate}
+COMMANDS: dict[str, Callable[[Tofu, str, Log], dict[str, Any]]] = {
+    "apply": apply,
+    "destroy": destroy,
+    "plan": plan,
+    "validate": validate,
+}
 
 
 def environment_of(
@@ -189,6 +196,13 @@ def environment_of(
     """Environment of OpenTofu: what the task gives, a home of its own, and the place and the key of the state."""
     home = room / "home"
     home.mkdir()
+    kubeconfig = str(task.get("kubeconfig") or "")
+    if kubeconfig:
+        place = room / "kubeconfig"
+        place.touch(0o600)
+        place.write_text(kubeconfig)
+        places = {name: str(place) for name in ("KUBECONFIG", "KUBE_CONFIG_PATH")}
+        task["environment"] = {**places, **task.get("environment", {})}
     variables = {"HOME": str(home), "TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "CHECKPOINT_DISABLE": "1"}
     if not own_backend:
         variables |= {
