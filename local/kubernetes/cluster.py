@@ -33,7 +33,7 @@ class Kubelet:
     """The properties that a machine registers with. ``memory`` is in MiB, ``address`` its private one; ``gpus`` are
     there for pods as with NVIDIA's device plugin; ``release`` is the kubelet's, empty for that of the API server.
     ``programs`` gives what the environment tells programs of others that
-    ask the machine's cloud."""
+    ask the machine's cloud. ``annotations`` are what the machine writes on its Node itself."""
 
     provider_id: str
     cpu: int
@@ -43,6 +43,7 @@ class Kubelet:
     gpus: int = 0
     release: str = ""
     programs: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
     def node(
         self,
@@ -58,6 +59,8 @@ class Kubelet:
         if taints:
             document["spec"]["taints"] = list(taints)
         document["metadata"]["labels"].update({"kubernetes.io/arch": self.architecture, **labels})
+        if self.annotations:
+            document["metadata"].setdefault("annotations", {}).update(self.annotations)
         room = {"cpu": str(self.cpu), "memory": f"{self.memory}Mi", "pods": pods}
         if self.gpus:
             room["nvidia.com/gpu"] = str(self.gpus)

@@ -17,9 +17,10 @@ import sys
 import tarfile
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import yaml
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -28,6 +29,7 @@ from local.authority import TRUST
 from local.children import start
 from local.kubernetes.cluster import Cluster, InitFailed, JoinFailed, Kubelet
 from local.kubernetes.clusters import Clusters
+from stockyard.domain.values import times
 from stockyard.machines.manifests import FOLDER
 
 MACHINE_CONFIG, NODE_CONFIG = "/etc/stockyard/machine.json", "/etc/stockyard/node.json"
@@ -62,6 +64,7 @@ if os.path.exists(os.path.join(os.environ["STOCKYARD_STATE"], "disk")):
 }
 """What stands for programs that a laptop may lack or must not run. A disk is a file with the digest of its key."""
 OVERLAY = "/usr/local/lib/stockyard/overlay.sh"
+OVERLAY_ANNOTATION = "stockyard.dev/overlay"
 _SYSTEMCTL = f"""#!{sys.executable}
 import json, os
 with open(os.path.join(os.environ["STOCKYARD_STATE"], "overlay.json")) as file:
@@ -133,6 +136,20 @@ class Place:
         key = base64.b64encode(private.public_key().public_bytes_raw()).decode()
         local = {"overlay_local": self.kubelet().address} if self.kubelet().address else {}
         request.write_text(json.dumps({"overlay_key": key, **local}), encoding="utf-8")
+
+    def kubelet_in_overlay(self) -> Kubelet:
+        """The kubelet with what the program of an overlay says on its Node: each hub is reached, and nobody is down."""
+        path = self.folder / "overlay.json"
+        if not path.exists():
+            return self.kubelet()
+        place = json.loads(path.read_text(encoding="utf-8"))
+        hubs, moment = [peer["address"] for peer in place["peers"]], times.to_text(datetime.now(UTC))
+        report: dict[str, Any] = {"direct": len(hubs), "handshake": moment}
+        if place["hub"]:
+            report |= {"down": {}}
+        else:
+            report |= {"relayed": [], "count": 0, "home": hubs[0], "since": moment}
+        return replace(self.kubelet(), annotations={OVERLAY_ANNOTATION: json.dumps(report)})
 
     def play(self, name: str, text: str) -> None:
         """Let a program of the machine be played by this one."""
@@ -263,7 +280,7 @@ class ControlPlane:
         self._clusters.membership(self._cluster).begin(self._name, place.release(MACHINE_CONFIG))
         self._cluster.start()
         takes_pods = "workloads" in json.loads(place.files[MACHINE_CONFIG])
-        self._cluster.register(self._name, place.kubelet(), takes_pods=takes_pods)
+        self._cluster.register(self._name, place.kubelet_in_overlay(), takes_pods=takes_pods)
         administrator = place.folder / "administrator.json"
         if administrator.exists():
             self._cluster.apply([json.loads(administrator.read_text(encoding="utf-8"))])
@@ -296,7 +313,7 @@ class Worker:
         endpoint = configuration["discovery"]["bootstrapToken"]["apiServerEndpoint"]
         try:
             cluster = self._clusters.at(endpoint)
-            self._joined = cluster, cluster.join(configuration, place.kubelet(), lambda: place.power.on)
+            self._joined = cluster, cluster.join(configuration, place.kubelet_in_overlay(), lambda: place.power.on)
         except JoinFailed as reason:
             place.say(str(reason))
             return False

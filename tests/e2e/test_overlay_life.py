@@ -107,7 +107,14 @@ def test_nodes_of_both_clouds_join_one_cluster(
 
 
 def test_its_machines_are_shown_with_network_and_address(served: Served, cluster: dict[str, Any]) -> None:
-    view = _good(served, "GET", f"clusters/{cluster['id']}/network")
+    path = f"clusters/{cluster['id']}/network"
+
+    def states() -> list[str]:
+        return [member["state"] for member in _good(served, "GET", path)["members"] if member["node"]]
+
+    served.wait("all say how they are reached", lambda: states() == ["up"] * 3, 90)
+    view = _good(served, "GET", path)
+    assert view["observed_at"]
     assert view["range"] == overlay.DEFAULT_RANGE
     members = {member["name"].rpartition("-")[0] or member["name"]: member for member in view["members"]}
     assert set(members) == {"overlay", "near", "far"}
@@ -115,6 +122,8 @@ def test_its_machines_are_shown_with_network_and_address(served: Served, cluster
     assert len({member["address"] for member in view["members"]}) == 3
     assert members["near"]["network"] == members["overlay"]["network"] != members["far"]["network"]
     assert "us-dallas-1" in members["far"]["network"]
+    assert members["far"]["home"] == members["near"]["home"] == members["overlay"]["node"]
+    assert (members["far"]["direct"], members["far"]["relayed"]) == (1, 0)
     explanation = _good(served, "GET", f"node-claims/{members['far']['claim']}/explanation")
     assert members["far"]["address"] in explanation["network"]
     assert "us-dallas-1" in explanation["network"]

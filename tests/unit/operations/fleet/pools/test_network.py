@@ -126,6 +126,8 @@ def test_only_changes_are_kept_and_seldom(yard: Yard, cluster: Cluster) -> None:
         yard.nodes.clock.advance(1)
         note(yard, post(yard))
         assert len(writes) == 3
+        note(yard, post(yard)[:-1])
+        assert len(writes) == 4, "a machine that has gone is kept at once"
     without = replace(cluster, settings={}, version=cluster.version + 1)
     services.store.commit(Replace(without))
     before = services.store.get(Fact, f"{cluster.id}/{overlay_paths.REPORTS}")

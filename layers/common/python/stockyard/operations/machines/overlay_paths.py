@@ -30,7 +30,8 @@ PLANE = "node-role.kubernetes.io/control-plane"
 """A label that no kubelet may give its own node."""
 SMALL_BYTES, MOST_BYTES = 16_000, 300_000
 SOON_SECONDS, LATE_SECONDS = 60, 300
-"""How soon after the last change the next one is kept: what is large costs more to write."""
+"""How soon after the last change the next one is kept, while the same machines tell: what is large costs more to
+write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,15 @@ def note(services: Services, cluster: Cluster, nodes: Iterable[Mapping[str, Any]
         if report is not None:
             reports[str(node["name"])] = {**report, "plane": True} if PLANE in node["labels"] else report
     still = json.dumps(overlay_paths.still(reports), sort_keys=True)
-    value = hashlib.sha256(still.encode()).hexdigest()[:16]
+    names, value = _hash(json.dumps(sorted(reports))), _hash(still)
     pause = SOON_SECONDS if len(still) <= SMALL_BYTES else LATE_SECONDS
-    if digest is not None and (digest.value == value or services.seconds_since(digest.time) < pause):
-        return
     if digest is None and not reports:
         return
+    if digest is not None:
+        # A machine that has come or gone cost more than this write does.
+        is_early = digest.value.startswith(names) and services.seconds_since(digest.time) < pause
+        if is_early or digest.value == f"{names}-{value}":
+            return
     text = json.dumps(reports, sort_keys=True, separators=(",", ":"))
     if len(text) > MOST_BYTES:
         for report in reports.values():
@@ -79,9 +83,13 @@ def note(services: Services, cluster: Cluster, nodes: Iterable[Mapping[str, Any]
     with suppress(Conflict):  # a cluster that is gone needs none
         services.store.commit(
             Put(Fact(f"{cluster.id}/{REPORTS}", text, now)),
-            Put(Fact(f"{cluster.id}/{DIGEST}", value, now)),
+            Put(Fact(f"{cluster.id}/{DIGEST}", f"{names}-{value}", now)),
             Check(Cluster, cluster.id, {}),
         )
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def paths_of(services: Services, cluster: Cluster, claims: Iterable[NodeClaim]) -> OverlayPaths | None:
