@@ -43,7 +43,7 @@ UNITS = {
     "tests/e2e/test_zones.py": SERVED,
     "tests/kubernetes/test_minors.py": SERVED,
     **{f"tests/kubernetes/test_{name}.py": REAL for name in ("agent", "api", "connection", "contract")},
-    **{f"tests/kubernetes/test_{name}.py": REAL for name in ("control_plane", "join", "kubeadm")},
+    **{f"tests/kubernetes/test_{name}.py": REAL for name in ("control_plane", "join", "kubeadm", "overlay")},
     "tests/stacks/test_cost.py": STACKS,
     "tests/stacks/test_data_stack.py": STACKS,
     "tests/stacks/test_permissions.py": STACKS,
