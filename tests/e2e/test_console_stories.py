@@ -84,7 +84,10 @@ def somebody(first_tab: browser.Tab, served: Served) -> Iterator[Callable[..., C
 
 def test_first_login_to_a_cluster_whose_price_was_seen(somebody: Any, served: Served, remove: Any) -> None:
     person = somebody(path="new")
+    person.choose("Control plane", "eks")
     person.fill("Name", "console-first")
+    person.sees("USD/month")
+    person.choose("Control plane", "ec2")
     person.fill("Key pair", "my-key")
     person.sees("USD/month")
     person.press("Create, +")
@@ -136,7 +139,9 @@ def test_claim_that_waits_says_why_and_what_would_cure_it(somebody: Any, served:
 
 
 def test_change_shows_its_plan_before_it_is_made(somebody: Any, served: Served, clusters: Any) -> None:
-    person = somebody(path=f"clusters/{SHOP}/change")
+    person = somebody(path=f"clusters/{SHOP}/repave")
+    person.tab.wait_for("document.querySelector('.plan:not(.asking) .numbered li')")
+    person.go(f"clusters/{SHOP}/change")
     person.fill("At least", "0")
     person.fill("Description", "Changed at the console")
     person.sees("was Of the console")
@@ -193,8 +198,13 @@ def test_budgets_of_a_pool_stand_in_a_calendar(somebody: Any, served: Served, cl
     person.press("UTC")
     hours = "parseFloat(document.querySelector('.calendar .closed').style.left) * 24 / 100"
     person.tab.wait_for(f"[7, 8].some((hour) => Math.abs({hours} - hour) < 0.01)")
+    switch = "[...document.querySelectorAll('td .button')].find((each) => each.textContent.startsWith(%s))"
+    click = f"(() => {{ const found = {switch}; found?.click(); return Boolean(found); }})()"
+    person.tab.wait_for(click % "'Pause'")
+    person.sees("Disruption is paused for workers.")
+    person.tab.wait_for(click % "'Lift'")
     person.press("Pause disruption")
-    person.sees("Disruption is paused")
+    person.sees("Disruption is paused by")
     person.press("Lift the pause")
 
 

@@ -18,6 +18,14 @@ _FIELD = """(() => {
   field.dispatchEvent(new Event('input', {bubbles: true}));
   return true;
 })()"""
+_CHOOSE = """(() => {
+  const label = [...document.querySelectorAll('label')].find((each) => each.innerText.trim().startsWith(%s));
+  const list = label?.querySelector('select');
+  if (!list) return false;
+  list.value = %s;
+  list.dispatchEvent(new Event('change', {bubbles: true}));
+  return true;
+})()"""
 _PRESS = """(() => {
   const all = [...document.querySelectorAll('button, a, [role=menuitem], summary')].filter((each) => each.offsetParent);
   const able = all.filter((each) => each.getAttribute('aria-disabled') !== 'true');
@@ -65,6 +73,10 @@ class ConsolePerson:
     def fill(self, label: str, text: str) -> None:
         """Type into the field whose label begins so, as soon as it is there."""
         self.tab.wait_for(_FIELD % (json.dumps(label), json.dumps(text)))
+
+    def choose(self, label: str, value: str) -> None:
+        """Choose from the list whose label begins so, as soon as it is there."""
+        self.tab.wait_for(_CHOOSE % (json.dumps(label), json.dumps(value)))
 
     def verbs(self) -> list[str]:
         """Texts of all buttons and links of the page."""
