@@ -96,7 +96,7 @@ def list_pools(request: Request, services: Services, cluster: Cluster) -> Answer
 
 
 @http.route("GET /v1/clusters/{id}/usage", roles=Roles.READERS, answers={200: "pools.usage:ClusterUsageView"})
-def get_usage(services: Services, cluster: Cluster) -> Answer:
+def get_usage(_: Request, services: Services, cluster: Cluster) -> Answer:
     """Get the use of a cluster's nodes. What pods ask for of each node and pool, as the agent has last told."""
     from stockyard.operations.fleet.state import usage_view, workload_of
 

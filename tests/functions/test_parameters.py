@@ -24,6 +24,9 @@ def test_parameters_of_handlers_have_the_types_that_are_given() -> None:
     ]
     assert len(handlers) > 80
     for name, handler in handlers:
+        first = handler.args.args[0].annotation
+        assert first is not None
+        assert ast.unparse(first) == "Request", name
         for parameter in handler.args.args[1:]:
             assert parameter.annotation is not None, name
             assert ast.unparse(parameter.annotation) == TYPES[parameter.arg], name
