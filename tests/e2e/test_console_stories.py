@@ -78,6 +78,7 @@ def somebody(first_tab: browser.Tab, served: Served) -> Iterator[Callable[..., C
     for person in people:
         loads = "Failed to load resource"  # a refusal of the API, which the page shows
         assert [text for text in person.tab.complaints if not text.startswith(loads)] == []
+        assert [(url, status) for url, status in person.tab.answers if status >= 500] == []
         assert person.strangers() == {served.issuer.split("/")[2]}
         person.tab.close()
 
