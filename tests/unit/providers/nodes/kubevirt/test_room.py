@@ -103,7 +103,7 @@ def test_as_many_machines_as_are_counted_come_up_and_no_more(
             yard.launch(most)
         counts.append(most)
     record_property("figure:kubevirt_room", {"hosts": len(counts), "by_count": dict(Counter(counts))})
-    assert max(counts) > 1
+    assert not soaking or len(set(counts)) > 3
 
 
 def test_machines_that_are_off_or_gone_leave_the_count_as_it_was() -> None:
