@@ -116,8 +116,8 @@ class RealVirtualMachines(WithKubeVirt, RealHost):
             root = f"/apis/{_GROUPS[resource]}" if resource in _GROUPS else "/api/v1"
             for place in self.objects(resource):
                 path = f"{root}/namespaces/{NAMESPACE}/{resource}/{place.partition('/')[2]}"
-                self.caller.call("PATCH", path, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
-                with suppress(Refused):  # it went with its finalizers
+                with suppress(Refused):  # it went with its owner, or with its finalizers
+                    self.caller.call("PATCH", path, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
                     self.caller.call("DELETE", path)
 
 
