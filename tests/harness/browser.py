@@ -114,10 +114,19 @@ class Tab:
     def wait_for(self, expression: str, seconds: float = SECONDS) -> None:
         """Until the expression is true. ``AssertionError`` when that takes too long."""
         ends = time.monotonic() + seconds
-        while not self.evaluate(f"Boolean({expression})"):
+        while not self._holds(expression):
             if time.monotonic() > ends:
                 raise AssertionError(f"not true after {seconds:g} s: {expression}; {self.complaints}")
             time.sleep(PAUSE)
+
+    def _holds(self, expression: str) -> bool:
+        """Whether the expression is true. Nothing is while the page is left for another one."""
+        try:
+            return bool(self.evaluate(f"Boolean({expression})"))
+        except AssertionError as error:
+            if "navigated or closed" not in str(error):
+                raise
+            return False
 
     def screenshot(self, path: Path) -> None:
         """Keep what is to be seen as a picture."""

@@ -43,10 +43,10 @@ function Leaves({ cluster, read }) {
     ${preview.nodes.length ? html`<${Table} label="Nodes by what keeps them" columns=${columns} rows=${rowsOf(preview.nodes)} keyOf=${(row) => row.key} line=${(row) => ({ title: row.names.join(", "), facts: [row.pool, bare(row.type)], number: row.sum === null ? "not known" : hour(row.sum), unit: "USD/hour" })} />` : html`<p class="aside quiet">${preview.message || "No node is there."}</p>`}`}<//><//>`;
 }
 
-function Pools({ pools, cluster, chosen }) {
+function Pools({ pools, cluster, chosen, again }) {
   return html`<${Card} title="Pools" end="boxes: at most, line: at least"><${Ready} read=${pools} what="pools">${({ items }) => (items.length ? html`<${Table} label="Pools" rows=${items} keyOf=${(pool) => pool.name} chosen=${(pool) => pool.name === chosen?.name} columns=${[
     { key: "name", head: "Pool", kind: "name", cell: (pool) => html`<button type="button" class="button link plain" aria-pressed=${String(pool.name === chosen?.name)} onClick=${() => setQuery({ pool: pool.name })}>${pool.name}</button>` }, { key: "nodes", head: "Nodes", cell: (pool) => html`<${Boxes} ...${sizes(pool)} />` },
-    { key: "have", head: "Have", num: true, kind: "tight", cell: (pool) => html`<span class="strong">${sizes(pool).there}</span> of ${sizes(pool).least}–${sizes(pool).most ?? "any"}` }, { key: "hour", head: "USD/hour", num: true, kind: "fact", cell: (pool) => hour(pool.nodes.usd_hour) }, { key: "state", head: "State", cell: (pool) => html`<${State} ...${poolState(pool)} />` }, { key: "pause", head: "", unseen: "Pause", cell: (pool) => html`<${PoolPause} cluster=${cluster} pool=${pool} again=${pools.again} />` }]} />` : html`<p class="aside quiet">No pool: no node leaves for its price or age.</p>`)}<//><//>`;
+    { key: "have", head: "Have", num: true, kind: "tight", cell: (pool) => html`<span class="strong">${sizes(pool).there}</span> of ${sizes(pool).least}–${sizes(pool).most ?? "any"}` }, { key: "hour", head: "USD/hour", num: true, kind: "fact", cell: (pool) => hour(pool.nodes.usd_hour) }, { key: "state", head: "State", cell: (pool) => html`<${State} ...${poolState(pool)} />` }, { key: "pause", head: "", unseen: "Pause", cell: (pool) => html`<${PoolPause} cluster=${cluster} pool=${pool} again=${again} />` }]} />` : html`<p class="aside quiet">No pool: no node leaves for its price or age.</p>`)}<//><//>`;
 }
 
 function Calendar({ pool, zone }) {
@@ -88,7 +88,8 @@ function PoolPause({ cluster, pool, again }) {
   const flip = async () => {
     set(paused ? "Lifting" : "Pausing");
     fail(null);
-    try { await call("ChangePool", { id: cluster.id, name: pool.name }, { body: { disruption: { paused: !paused } }, headers: { "If-Match": `"${pool.version}"` } }); again(); } catch (raised) { fail(raised); }
+    try { await call("ChangePool", { id: cluster.id, name: pool.name }, { body: { disruption: { paused: !paused } }, headers: { "If-Match": `"${pool.version}"` } }); } catch (raised) { fail(raised); }
+    again();
     set(null);
   };
   return html`<${Button} kind="row" writes busy=${busy} onClick=${flip}>${paused ? "Lift" : "Pause"}<span class="unseen"> ${pool.name}</span><//>${error && html`<${Failure} error=${error} />`}`;
@@ -129,5 +130,5 @@ export function Disruption({ cluster, pools, query }) {
     ${now.data?.paused_pools.length > 0 && html`<${Note}>Disruption is paused for ${now.data.paused_pools.join(", ")}.<//>`}
     ${now.error && html`<${Failure} error=${now.error} again=${now.again} />`}
     <${Figures} items=${[["Right now", preview.data ? (leaving ? plural(leaving, "node") : "none") : NOTHING, "would leave"], ["That saves", decision ? month(decision.usd_month_saved) : month(0), "USD/month"], [`Saved in ${monthName()}`, now.data ? month(now.data.usd_month_saved) : NOTHING, "USD/month"], ["At best possible", now.data ? (now.data.usd_month_possible === null ? "not known" : month(now.data.usd_month_possible)) : NOTHING, "USD/month"]]} />
-    <div class="columns half"><${Leaves} cluster=${cluster} read=${preview} /><div class="stack"><${Pools} pools=${pools} cluster=${cluster} chosen=${chosen} /><${Budgets} pools=${items} chosen=${chosen} zone=${zone} /></div></div>`;
+    <div class="columns half"><${Leaves} cluster=${cluster} read=${preview} /><div class="stack"><${Pools} pools=${pools} cluster=${cluster} chosen=${chosen} again=${() => { pools.again(); now.again(); }} /><${Budgets} pools=${items} chosen=${chosen} zone=${zone} /></div></div>`;
 }

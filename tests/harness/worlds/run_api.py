@@ -41,8 +41,8 @@ class RunApi:
     begun_runs: set[int] = field(default_factory=set)
     refusals: dict[str, list[int]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
-    stop: bool = False
-    """Whether nobody needs the run any more."""
+    needed_until: str | None = None
+    """Line after which nobody needs the run any more; None: it is needed to its end."""
     foreign: int = 0
     """Calls without the run's token."""
     url: str = ""
@@ -70,7 +70,7 @@ class RunApi:
             line_count = len(self.lines)
             assert document["first"] <= line_count + 1, "a line is missing"
             self.lines += document["lines"][line_count + 1 - document["first"] :]
-            return {"status": "accepted", "stop": self.stop}
+            return {"status": "accepted", "stop": self.needed_until in self.lines}
         self.ends.append(document)
         return {}
 

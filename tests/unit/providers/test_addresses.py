@@ -30,6 +30,7 @@ CLIENTS = {
     "providers/clouds/bcm/client.py": "guarded; what a site reaches its own connector knows",
     "providers/clouds/cudo/client.py": "the operator's setting",
     "providers/clouds/cudo/vault.py": "guarded",
+    "providers/nodes/terraform/repositories.py": "guarded",
     "providers/kubernetes/client.py": "guarded where a caller names the server; else a cluster's own endpoint",
 }
 """Modules of the functions that make HTTP clients, and why each calls nothing that a caller may not name."""
