@@ -40,15 +40,13 @@ def _provider_answer(
 def _warned(services: Services, provider: NodeProvider, view: dict[str, Any], *, hosts: bool = False) -> dict[str, Any]:
     """The view with what the provider's source has to say of its document; ``hosts``: and of its hosts, as a plan
     does."""
-    from stockyard.operations.node_providers.providers import finding_remarks, host_remarks
+    from stockyard.operations.node_providers.providers import finding_remarks, plan_remarks
 
     if is_foreign(services.tenant, provider):
         return view
-    more = [*finding_remarks(services, provider), *(host_remarks(services, provider) if hosts else [])]
-    warnings = list(view["warnings"])
-    for entry in more:
-        warnings += [] if entry in warnings else [entry]
-    return {**view, "warnings": warnings}
+    more = plan_remarks(services, provider) if hosts else finding_remarks(services, provider)
+    warnings = view["warnings"]
+    return {**view, "warnings": [*warnings, *(entry for entry in more if entry not in warnings)]}
 
 
 @http.route(

@@ -183,6 +183,25 @@ def test_change_of_place_requires_no_nodes_or_environments(nodes: Nodes, field: 
     assert change_provider(nodes.services, provider.id, 4, there, "user:ann", "r").version == 5
 
 
+class Placeless(Located):
+    """A source that knows the accounts of its providers alone."""
+
+    location = None  # type: ignore[assignment]
+
+
+def test_change_of_an_account_alone_requires_no_nodes_either(nodes: Nodes) -> None:
+    """A source that knows no places would take the machines of the other account for gone."""
+    nodes.services = with_ports(nodes.services, node_sources={"ec2": Placeless(nodes.registry.store)})
+    for number in ("2", "3"):
+        nodes.services.store.commit(Create(CloudAccount(number, "aws", number, "", {}, "", "verified", "", "t", "t")))
+    provider = create_provider(nodes.services, document(kind="ec2", cloudAccount=2), "user:ann")
+    there = {"spec": {"ec2": {**provider.spec["ec2"], "cloudAccount": 3}}}
+    nodes.claim("one", provider_ref="lab")
+    nodes.schedule()
+    with pytest.raises(InUse, match=r"cloud account .* nodes there: one\."):
+        change_provider(nodes.services, provider.id, 1, there, "user:ann", "r")
+
+
 def test_deletion_refuses_used_provider(nodes: Nodes) -> None:
     provider = create_provider(nodes.services, document(), "user:ann")
     claim = nodes.claim("one", provider_ref="lab")

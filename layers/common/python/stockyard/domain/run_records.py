@@ -16,6 +16,15 @@ DIED: frozenset[str] = frozenset({"killed", "lost"})
 
 
 @dataclass(frozen=True, slots=True)
+class RunAccount:
+    """Cloud account in which a run is carried out: its tenant, its number there, and the region."""
+
+    tenant: str
+    number: str
+    region: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderRun(VersionedRecord):
     """One run of a provider's program. ``id`` is derived from its state and its number there.
 
@@ -51,6 +60,8 @@ class ProviderRun(VersionedRecord):
     """The commit of a repository that it had its template from; None for another source, or while it is not known."""
     mark: str | None = None
     """Mark of what it was made from, as its provider's source makes it; None for none."""
+    account: RunAccount | None = None
+    """Account in which it is carried out; None for a run of an earlier release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,9 @@ class RunState(VersionedRecord):
     nothing."""
     is_touched: bool = False
     """Whether a run has begun that may have made something."""
+    account: RunAccount | None = None
+    """Account of the last run that was to make something. What it made is removed there, whatever the provider's
+    document says by then; None for a run of an earlier release."""
     is_unsure: bool = False
     """Whether such a run died, so that what it made may be missing here: the next run applies again before anything
     else."""

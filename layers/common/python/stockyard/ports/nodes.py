@@ -174,8 +174,9 @@ class FollowsTemplates(Protocol):
 class MakesByRuns(Protocol):
     """A source whose nodes are made by programs, on machines of the tenant's that are paid by the minute."""
 
-    def run_times(self, provider: NodeProvider, type_name: str) -> RunTimes:
-        """Times of the runs for one node of a type by its bare name. Makes no call."""
+    def run_times(self, provider: NodeProvider, type_name: str) -> RunTimes | None:
+        """Times of the runs for one node of a type by its bare name; None where the tenant does not pay for them. Makes
+        no call."""
         ...
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from stockyard.domain.records import CloudAccount
-from stockyard.domain.run_records import ProviderRun, RunState
+from stockyard.domain.run_records import ProviderRun, RunAccount, RunState
 
 RunnerPhase = Literal["queued", "running", "ended"]
 
@@ -96,6 +96,8 @@ class NewRun:
     """Values that no log may show."""
     mark: str | None = None
     """Mark of what it is made from, which its record keeps."""
+    account: RunAccount | None = None
+    """Account in which it is to be carried out, which its record keeps."""
 
 
 class Runs(Protocol):

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.records import NodeClaim, NodeProvider, Operation
+from stockyard.domain.records import CloudAccount, NodeClaim, NodeProvider, Operation
 from stockyard.operations.listing import every
-from stockyard.ports import Replace
+from stockyard.ports import Create, Replace
 from tests.workflows.terraform_life import TerraformLife
 
 
@@ -50,6 +50,20 @@ def test_what_was_applied_is_destroyed_whatever_the_document_says_by_then() -> N
     for part in ("files", "variables", "timeout_seconds"):
         assert destroyed[part] == applied[part], part
     assert (applied.get("commit"), destroyed["commit"]) == (None, "a" * 40)
+    assert life.wrong() == []
+
+
+def test_what_was_applied_is_destroyed_in_its_account_whatever_the_document_says_by_then() -> None:
+    """OpenTofu finds nothing in another account, and would forget a machine that goes on."""
+    life = EndedLife()
+    store, accounts = life.nodes.services.store, list[str]()
+    own = next(each for each in every(store, CloudAccount) if each.provider == "aws")
+    store.commit(Create(replace(own, id="77", name="another", external_id="another")))
+    start = life.memory_runner.start
+    life.memory_runner.start = lambda place, run: accounts.append(place.account.id) or start(place, run)  # type: ignore[method-assign,func-returns-value]
+    life.changes = {"runner": {"cloudAccount": 77}}
+    life.run()
+    assert accounts == [own.id, own.id], "applied and destroyed"
     assert life.wrong() == []
 
 

@@ -53,6 +53,11 @@ def test_only_shared_providers_may_run_in_an_operators_account_that_there_is(
     assert words is None or words in findings[0].detail
 
 
+def test_plans_say_nothing_of_runs_that_the_tenant_does_not_pay() -> None:
+    absent = cast(Any, None)
+    assert TerraformNodes(config("ops/7"), absent, absent, absent).run_times(provider(OF_ALL), "small") is None
+
+
 def test_a_document_has_one_account_for_runs() -> None:
     TerraformBlock.model_validate(BLOCK)
     with pytest.raises(ValidationError, match="runner"):

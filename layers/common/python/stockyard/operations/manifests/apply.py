@@ -27,7 +27,7 @@ from stockyard.operations.node_providers.providers import (
     change_provider,
     create_provider,
     finding_remarks,
-    host_remarks,
+    plan_remarks,
 )
 from stockyard.operations.pricing import price, sums
 from stockyard.operations.services import Services
@@ -92,10 +92,7 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
             continue
         if isinstance(manifest, DesiredProvider):
             block = (*manifest.place, "spec", manifest.provider.kind)
-            plan["warnings"] += finding_remarks(services, manifest.provider, block)
-            earlier = list(plan["warnings"])
-            hosts = host_remarks(services, manifest.provider, block)
-            plan["warnings"] += [entry for entry in hosts if entry not in earlier]
+            plan["warnings"] += plan_remarks(services, manifest.provider, block)
         if manifest.current is not None:
             plan["changes"] += manifest_changes(manifest)
         elif isinstance(manifest, DesiredProvider):

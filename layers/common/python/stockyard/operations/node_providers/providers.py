@@ -34,7 +34,7 @@ from stockyard.errors import (
     PreconditionFailed,
     StockyardError,
 )
-from stockyard.operations.cloud_accounts.of_provider import account_of, fault, reference_of
+from stockyard.operations.cloud_accounts.of_provider import account_number, account_of, fault, reference_of
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers import limited_types
 from stockyard.operations.node_providers.catalog import source_of
@@ -45,7 +45,7 @@ from stockyard.operations.quotas.limits import check_room, limit_of, refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Remove, Replace
 from stockyard.ports.clusters import Finding
-from stockyard.ports.nodes import Discovers, HasTopology, TakesHosts
+from stockyard.ports.nodes import Discovers, HasTopology, MakesByRuns, TakesHosts
 
 QUOTA = "node_providers"
 _WRITES = 90
@@ -105,6 +105,15 @@ def finding_remarks(
     account = account_of(services, provider) if reference is not None else None
     warnings = [finding for finding in source.inspect(provider, account) if finding.warning]
     return [remark(_place(finding, at), finding.detail) for finding in warnings]
+
+
+def plan_remarks(
+    services: Services, provider: NodeProvider, at: Sequence[str | int] = ("spec",)
+) -> list[dict[str, Any]]:
+    """Remarks of a dry run: warnings of the provider's source, and which hosts of the tenant's own may be wiped and
+    installed; each once."""
+    warnings = finding_remarks(services, provider, at)
+    return [*warnings, *(entry for entry in host_remarks(services, provider, at) if entry not in warnings)]
 
 
 def host_remarks(
@@ -230,10 +239,20 @@ def changed_provider(
         occupied = [used for used in claims_of(services, provider) if _bare(used[1], provider) in removed]
         if occupied:
             raise InUse(f"Node types that would be removed have nodes: {_names(provider, occupied)}.")
-    source: object = services.node_sources.get(provider.kind)
-    if isinstance(source, HasTopology) and source.location(changed) != source.location(provider):
+    if _leaves_its_place(services, provider, changed):
         _check_empty(services, provider)
     return changed
+
+
+def _leaves_its_place(services: Services, provider: NodeProvider, changed: NodeProvider) -> bool:
+    """Whether machines of the changed provider would be looked for somewhere else. A source whose nodes are made by
+    runs keeps with each where it was made."""
+    source: object = services.node_sources.get(provider.kind)
+    if isinstance(source, HasTopology):
+        return source.location(changed) != source.location(provider)
+    if source is None or isinstance(source, MakesByRuns):
+        return False
+    return account_number(services, changed) != account_number(services, provider)
 
 
 def _check_empty(services: Services, provider: NodeProvider) -> None:

@@ -19,6 +19,8 @@ def run_notes(services: Services, provider: NodeProvider | None, node_type: Node
     if provider is None or not isinstance(source, MakesByRuns):
         return []
     times = source.run_times(provider, node_type.bare)
+    if times is None:
+        return []
     price = times.usd_a_minute
     text = (
         f"Runs in your own account make and remove it: about {times.once} minutes, {price * times.once:.2f} USD,"

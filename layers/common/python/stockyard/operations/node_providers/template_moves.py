@@ -23,8 +23,8 @@ from stockyard.ports.nodes import FollowsTemplates
 
 CONDITION = "TemplatesFetched"
 FETCHED, FAILED, NOT_FOLLOWED = "Fetched", "FetchFailed", "NotFollowed"
-MOST = 20
-"""Places that one pass looks at; the others are next."""
+MOST = 10
+"""Places that one pass looks at, each for at most 20 seconds of the four minutes that it has; the others are next."""
 EARLY_SECONDS = 30
 """How much earlier a place may be looked at: passes do not come to the second."""
 MOST_WORDS = 1000

@@ -68,6 +68,7 @@ def begin(services: Services, seals: Seals, run: ProviderRun) -> dict[str, Any]:
         state,
         is_touched=state.is_touched or run.makes,
         applied_by=run.id if is_apply else state.applied_by,
+        account=run.account if is_apply else state.account,
         version=state.version + 1,
     )
     try:

@@ -67,6 +67,7 @@ class StoreRuns:
             phase=new.phase,
             created_at=self.services.now(),
             mark=new.mark,
+            account=new.account,
             retries=current.retries + 1 if current is not None and _is_retry(current, new) else 0,
         )
         task = {**self._task(new, state), "command": new.command}

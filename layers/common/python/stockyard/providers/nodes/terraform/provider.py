@@ -11,7 +11,7 @@ from typing import Any
 from stockyard.domain.nodes.declared_types import node_types_of
 from stockyard.domain.nodes.node_types import ANY, NodeType
 from stockyard.domain.records import CloudAccount, NodeProvider, Placement, Resource
-from stockyard.domain.run_records import ProviderRun
+from stockyard.domain.run_records import ProviderRun, RunAccount
 from stockyard.domain.values.conditions import Condition
 from stockyard.errors import NodeCouldNotBeProvisioned, VendorUnavailable
 from stockyard.machines import node
@@ -200,8 +200,10 @@ class TerraformNodes:
         result = running.runs.result(outcome)
         return str(result.get("summary") or "It differs.") if result.get("drifted") else None
 
-    def run_times(self, provider: NodeProvider, type_name: str) -> RunTimes:
-        """See ``ports.nodes.MakesByRuns``."""
+    def run_times(self, provider: NodeProvider, type_name: str) -> RunTimes | None:
+        """See ``ports.nodes.MakesByRuns``. Runs in the operator's account cost the tenant nothing."""
+        if wants_operator(provider):
+            return None
         template = templates.of_type(provider, type_name)
         timeout = template.timeout_seconds if template is not None else templates.TIMEOUT_SECONDS
         once = APPLY_MINUTES + DESTROY_MINUTES
@@ -334,10 +336,19 @@ class TerraformNodes:
         return work.tenant, runner_account(self._store_of(work.tenant), work.provider, work.account)
 
     def _running(self, work: NodeWork | EnvironmentWork) -> Running:
-        tenant, account = self._account(work)
-        region = region_of(work.provider, account, self._config.region)
-        place = RunnerPlace(tenant, account, region, work.session)
-        return Running(self._runs_of(work.tenant), self._runner, place, work.now)
+        return Running(self._runs_of(work.tenant), self._runner, partial(self._place, work), work.now)
+
+    def _place(self, work: NodeWork | EnvironmentWork, recorded: RunAccount | None) -> RunnerPlace:
+        """Place of runs: of the account on record, else as the document says."""
+        if recorded is None:
+            tenant, account = self._account(work)
+            return RunnerPlace(tenant, account, region_of(work.provider, account, self._config.region), work.session)
+        kept_account = self._store_of(recorded.tenant).get(CloudAccount, recorded.number)
+        if kept_account is None:
+            raise NodeCouldNotBeProvisioned(
+                f"The template was applied in cloud account {recorded.number}, which is not registered any more."
+            )
+        return RunnerPlace(recorded.tenant, kept_account, recorded.region, work.session)
 
 
 def _new(work: NodeWork | EnvironmentWork, workspace: str, command: str) -> NewRun:
