@@ -19,6 +19,7 @@ from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.domain.values.ids import client_id
 from stockyard.operations.runs import StoreRuns
+from stockyard.ports import Create
 from stockyard.ports.nodes import NodeSource, TakesFromGroups
 from stockyard.providers import registry
 from stockyard.providers.clouds.aws.cloud import AwsCloud
@@ -259,6 +260,7 @@ def eks(store: MemoryStore, stack: ExitStack) -> Case:
 def terraform(store: MemoryStore, stack: ExitStack) -> Case:
     """Templates whose runs are played in memory."""
     clock = FixedClock()
+    store.commit(Create(AWS_ACCOUNT))
     services = replace(memory_services(MemoryRegistry(), clock), store=store)
     seals, tofu = PlainSeals(), PlayedTofu(lambda: services)
     runner = MemoryRunner(tofu, clock, queue_seconds=20)
