@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stockyard_client.pool_models import Pool
     from stockyard_client.resources.accounts import Accounts
     from stockyard_client.resources.base import Clusters, Events, Operations
-    from stockyard_client.resources.costs import CostReports
+    from stockyard_client.resources.costs import CostReports, Metrics
     from stockyard_client.resources.disruption import Disruption
     from stockyard_client.resources.nodes import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
     from stockyard_client.resources.os_images import OSImages
@@ -185,6 +185,13 @@ class Client:
         from stockyard_client.resources.costs import CostReports
 
         return CostReports(self._transport)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """Numbers for monitoring."""
+        from stockyard_client.resources.costs import Metrics
+
+        return Metrics(self._transport)
 
     @cached_property
     def quotas(self) -> Quotas:

@@ -296,6 +296,24 @@ def get_costs(request: Request, services: Services) -> Answer:
 
 
 @http.route(
+    "GET /v1/metrics",
+    roles=Roles.READERS,
+    answers={200: None},
+    media="text/plain",
+    other_media=("application/openmetrics-text",),
+    description="OpenMetrics to who prefers it by `Accept`, as Prometheus does, else Prometheus' older text. Numbers"
+    " are 50 seconds old at most, of a tenant with very many nodes 15 minutes; one of them says of when they are.",
+)
+def get_metrics(_: Request, services: Services) -> Answer:
+    """Get numbers for Prometheus. Clusters, nodes, claims, costs, savings, budgets and operations of the tenant."""
+    from stockyard.domain.gauges import GAUGES
+    from stockyard.edge.http.openmetrics import content
+    from stockyard.operations.costs.gauges import samples
+
+    return Answer(200, content=content(GAUGES, samples(services)))
+
+
+@http.route(
     "GET /v1/health",
     open_because="A probe has no token; the answer says that the API is there and nothing else",
     answers={200: "clusters.machines:HealthView"},

@@ -18,7 +18,7 @@ from tests.harness.worlds.inprocess import Context
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer to a request."""
+    """The answer to a request. ``json`` is the document, or the text of what is none."""
 
     status: int
     headers: Mapping[str, str]
@@ -57,6 +57,8 @@ def asking(
             event["headers"]["content-type"] = f"application/{'merge-patch+' if method == 'PATCH' else ''}json"
             event["rawQueryString"] = "dry_run=true" if dry_run else query
             answer = module_of(path).lambda_handler(event, Context("clusters", "request"))
-            return Reply(int(answer["statusCode"]), answer["headers"], json.loads(answer["body"]))
+            headers, text = answer["headers"], answer["body"]
+            is_json = "json" in headers.get("Content-Type", "json")
+            return Reply(int(answer["statusCode"]), headers, json.loads(text) if is_json else text)
 
         yield call

@@ -62,6 +62,16 @@ class Costs(Model):
     lines: tuple[CostLine, ...] = ()
 
 
+class Metrics(Collection):
+    """Numbers of the tenant for monitoring."""
+
+    name = "metrics"
+
+    def text(self) -> str:
+        """The text that Prometheus scrapes: a family of samples after the other."""
+        return str(self._transport.send("GET", path(self.name)).body)
+
+
 class CostReports(Collection):
     """Costs of the tenant."""
 

@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "RenewCertificates": ("cluster", "certificates", "demo", "--renew"),
     "ReadClientSecret": ("cluster", "client-secret", "demo"),
     "GetCosts": ("cost",),
+    "GetMetrics": ("metrics",),
     "GetDisruption": ("disruption", "show", "demo"),
     "SetDisruption": ("disruption", "pause", "demo"),
     "PreviewDisruption": ("disruption", "preview", "demo"),

@@ -42,6 +42,16 @@ class CostReport(VersionedRecord):
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class GaugeReport(VersionedRecord):
+    """Numbers of a tenant as monitoring last read them. There is one; ``data`` is compressed JSON."""
+
+    made_at: str
+    serves_until: str
+    """Until when whoever reads gets these."""
+    data: bytes
+
+
 def usage_id(until: str, subject: str) -> str:
     """The id of the record of a claim or cluster that ended at that moment."""
     return f"{until[:7]}/{subject}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard import kubernetes_versions
-from stockyard.domain.cost_records import CostReport, Usage
+from stockyard.domain.cost_records import CostReport, GaugeReport, Usage
 from stockyard.domain.month_budgets import BudgetWatch
 from stockyard.domain.nodes.os_images import OSImage
 from stockyard.domain.nodes.records import (
@@ -385,6 +385,7 @@ Record = (
     | ClusterPacks
     | Usage
     | CostReport
+    | GaugeReport
     | BudgetWatch
     | Waiters
     | Site

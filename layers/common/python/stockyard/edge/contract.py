@@ -174,7 +174,8 @@ class Route:
     one of the tenant's turns and has a deadline. ``waits``: it takes ``wait``; one resource also takes
     ``If-None-Match``, and a list gives a ``cursor``. ``platform``: the role stockyard-platform may mean the platform
     itself, which has things of this kind. ``media``: the answer is a file of this type
-    (:class:`stockyard.edge.http.content.Content`); empty for JSON of a model.
+    (:class:`stockyard.edge.http.content.Content`); empty for JSON of a model. ``other_media``: types that the file may
+    have besides, by the header ``Accept``.
     """
 
     name: str
@@ -201,6 +202,7 @@ class Route:
     platform: bool = False
     large: bool = False
     media: str = ""
+    other_media: tuple[str, ...] = ()
     description: str = ""
 
     def __post_init__(self) -> None:

@@ -164,7 +164,7 @@ def _tag(route: Route, function: str) -> str:
     """The resource that a route is about; what machines call has a place of its own."""
     if function == "machines":
         return function
-    if route.media or route.path == "/v1/health":
+    if route.open_because and (route.media or route.path == "/v1/health"):
         return "contract"
     return "pools" if "/pools" in route.path else route.path.split("/")[2]
 
@@ -310,7 +310,8 @@ def _refusals(route: Route) -> set[int]:
 def _answer(route: Route, status: int, content: dict[str, Any]) -> dict[str, Any]:
     media = {"application/json": content}
     if route.media:
-        media = {route.media: {"schema": {"type": "string" if route.media.startswith("text/") else "object"}}}
+        schema = {"type": "string" if route.media.startswith("text/") else "object"}
+        media = {name: {"schema": schema} for name in (route.media, *route.other_media)}
     headers: dict[str, Any] = {}
     if not route.paged and status in (200, 201, 202):
         headers["ETag"] = _component("headers", "ETag")

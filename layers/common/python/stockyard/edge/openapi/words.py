@@ -59,6 +59,7 @@ TAGS: Mapping[str, str] = {
     "event-accounts": "Accounts of the event bus whose events are a tenant's requests.",
     "events": "What happened, in order of time.",
     "machines": "What machines and the agents of clusters call; people have no use for it.",
+    "metrics": "Numbers for Prometheus, in the text of OpenMetrics.",
     "node-claims": "Nodes that are wanted, promised or there.",
     "node-environments": "What a node provider set up once for a cluster.",
     "node-providers": "Where nodes can come from.",

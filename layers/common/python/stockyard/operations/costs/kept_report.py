@@ -32,10 +32,15 @@ def recent_report(services: Services, max_age: int) -> dict[str, Any]:
         document: dict[str, Any] = json.loads(zlib.decompress(record.data))
         return document
     document = report(services)
+    keep(services, document)
+    return document
+
+
+def keep(services: Services, document: dict[str, Any]) -> None:
+    """Keep a report of the whole tenant for whoever looks next. One that is too long is not kept."""
     data = zlib.compress(json.dumps(document, separators=(",", ":")).encode(), 6)
     if len(data) <= MOST_BYTES:
         services.store.commit(Put(CostReport(_ID, str(document["until"]), data)))
-    return document
 
 
 def by_cluster(document: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,13 +53,17 @@ class _Sums:
         line.spent += usd_hour * hours_between(max(part.since, self.start), part.until or self.now)
 
 
-def report(services: Services, cluster: Cluster | None = None) -> dict[str, Any]:
-    """The body of the answer: totals and lines of everything of the tenant, or of one cluster."""
+def report(
+    services: Services, cluster: Cluster | None = None, claims: Sequence[NodeClaim] | None = None
+) -> dict[str, Any]:
+    """The body of the answer: totals and lines of everything of the tenant, or of one cluster. ``claims`` are all of
+    the tenant's, where they have just been read."""
     now = services.now()
     sums = _Sums(month_start(now), now)
     clusters = [cluster] if cluster else [c for c in every(services.store, Cluster) if c.status not in UNSEEN]
     names = {entry.id: entry.name for entry in clusters}
-    claims = list(all_claims_of(services, cluster.id) if cluster else every(services.store, NodeClaim))
+    if claims is None:
+        claims = list(all_claims_of(services, cluster.id) if cluster else every(services.store, NodeClaim))
     for part in (*of_clusters(services, clusters, claims), *of_claims(claims)):
         sums.add(part)
     for usage in every(services.store, Usage, prefix=f"{month_of(now)}/"):

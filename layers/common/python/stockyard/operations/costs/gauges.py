@@ -1,0 +1,143 @@
+"""The numbers of a tenant for monitoring, kept for as long as it cost to read them.
+
+All are of one moment. Claims are read once, for the costs and for what is counted of them.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, get_args
+
+from stockyard.domain import gauges
+from stockyard.domain.cost_records import GaugeReport
+from stockyard.domain.gauges import Gauge, Sample
+from stockyard.domain.records import UNSEEN, Cluster, ClusterDisruption, NodeClaim, Operation
+from stockyard.domain.values import ids, times
+from stockyard.domain.values.states import OperationStatus, ReadyPhase, ShownClusterStatus
+from stockyard.operations.costs.kept_report import MOST_BYTES, keep
+from stockyard.operations.costs.report import report
+from stockyard.operations.listing import every
+from stockyard.operations.services import Services
+from stockyard.ports import Put
+
+LEAST_SECONDS = 50
+"""How long numbers serve: who reads them each minute always gets new ones."""
+MOST_SECONDS = 900
+RECORDS_A_SECOND = 20
+"""Records that may be read for each second that numbers serve: some ten units of reading, whatever a tenant has."""
+MOST_OPERATIONS = 1000
+"""Of the operations of a day, how many are counted."""
+_DAY = timedelta(days=1)
+_ID = "tenant"
+_PAGE = 200
+
+
+def samples(services: Services) -> list[Sample]:
+    """The samples of all families, at most ``MOST_SECONDS`` old. Of two that are made at once the last is kept."""
+    now = services.now()
+    record = services.store.get(GaugeReport, _ID)
+    if record is not None and now < record.serves_until:
+        return [Sample.of(sample) for sample in json.loads(zlib.decompress(record.data))]
+    new, count = _read_anew(services)
+    data = zlib.compress(json.dumps([sample.document() for sample in new], separators=(",", ":")).encode(), 6)
+    if len(data) <= MOST_BYTES:
+        seconds = min(max(LEAST_SECONDS, count // RECORDS_A_SECOND), MOST_SECONDS)
+        until = times.to_text(times.from_text(now) + timedelta(seconds=seconds))
+        services.store.commit(Put(GaugeReport(_ID, now, until, data)))
+    return new
+
+
+def _read_anew(services: Services) -> tuple[list[Sample], int]:
+    """New samples, and how many records were read for them."""
+    clusters = [cluster for cluster in every(services.store, Cluster) if cluster.status not in UNSEEN]
+    claims = list(every(services.store, NodeClaim))
+    document = report(services, claims=claims)
+    keep(services, document)
+    names = {cluster.id: {"cluster": cluster.name, "cluster_id": cluster.id} for cluster in clusters}
+    operations, since = _operations(services)
+    new = [
+        *_counted(gauges.CLUSTERS, "status", get_args(ShownClusterStatus), Tally(c.status for c in clusters)),
+        *_of_costs(document, names),
+        *_of_claims(claims, names),
+        *_savings(services, names),
+        *_budgets(document),
+        *_counted(gauges.OPERATIONS, "status", get_args(OperationStatus), Tally(o.status for o in operations)),
+        Sample(gauges.OPERATIONS_SINCE.name, times.from_text(since).timestamp()),
+        Sample(gauges.AS_OF.name, times.from_text(str(document["until"])).timestamp()),
+    ]
+    return new, len(claims) + len(clusters) + len(operations)
+
+
+def _counted(gauge: Gauge, label: str, values: Sequence[str], tally: Mapping[str, int]) -> Iterator[Sample]:
+    for value in values:
+        yield Sample(gauge.name, tally[value], {label: value})
+
+
+def _of_costs(document: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> Iterator[Sample]:
+    """Nodes and money by cluster, from the lines of a report; what is gone, and nodes of no cluster, together."""
+    sums: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    for line in document["lines"]:
+        cluster_id = line["cluster_id"] if line["cluster_id"] in names else ""
+        kind, capacity_type = str(line["kind"]), str(line["capacity_type"] or "")
+        if kind == "nodes":
+            sums[gauges.NODES.name, cluster_id, capacity_type] += line["quantity"]
+        sums[gauges.COST_HOUR.name, cluster_id, kind] += line["hour"] or 0.0
+        sums[gauges.SPENT.name, cluster_id, kind] += line["spent"] or 0.0
+    for (name, cluster_id, value), amount in sorted(sums.items()):
+        label = "capacity_type" if name == gauges.NODES.name else "kind"
+        yield Sample(name, round(amount, 6), {**names.get(cluster_id, {}), label: value})
+    yield Sample(gauges.FORECAST.name, document["known_forecast"])
+    yield Sample(gauges.COMPLETE.name, int(document["complete"]))
+
+
+def _of_claims(claims: Sequence[NodeClaim], names: Mapping[str, Mapping[str, str]]) -> Iterator[Sample]:
+    """Claims by phase and those that wait, by cluster. Members of control planes are no nodes of anybody."""
+    phases: defaultdict[str, Tally[str]] = defaultdict(Tally)
+    waiting: Tally[str] = Tally(dict.fromkeys(names, 0))
+    for claim in claims:
+        if claim.control_plane:
+            continue
+        cluster_id = claim.cluster_id if claim.cluster_id in names else ""
+        phases[cluster_id]["Deleting" if claim.deleting else claim.phase] += 1
+        waiting[cluster_id] += claim.phase == "Pending" and claim.placement is None and not claim.deleting
+    for cluster_id in sorted({*phases, *names}):
+        for phase in (*get_args(ReadyPhase), "Deleting"):
+            labels = {**names.get(cluster_id, {}), "phase": phase}
+            yield Sample(gauges.CLAIMS.name, phases[cluster_id][phase], labels)
+    for cluster_id, count in sorted(waiting.items()):
+        yield Sample(gauges.WAITING.name, count, names.get(cluster_id, {}))
+
+
+def _savings(services: Services, names: Mapping[str, Mapping[str, str]]) -> Iterator[Sample]:
+    month = services.now()[:7]
+    for record in services.store.get_all(ClusterDisruption, sorted(names)):
+        saved = sum(record.savings.values()) if record.savings_month == month else 0.0
+        yield Sample(gauges.SAVED.name, round(saved, 6), names[record.id])
+        if record.possible is not None:
+            yield Sample(gauges.POSSIBLE.name, round(record.possible, 6), names[record.id])
+
+
+def _budgets(document: Mapping[str, Any]) -> Iterator[Sample]:
+    for budget in document["budgets"]:
+        labels = {name: budget[name] for name in gauges.BUDGET.labels if budget[name] is not None}
+        amounts = (gauges.BUDGET, "usd_month"), (gauges.BUDGET_SPENT, "spent"), (gauges.BUDGET_FORECAST, "forecast")
+        for gauge, field in amounts:
+            yield Sample(gauge.name, budget[field], labels)
+
+
+def _operations(services: Services) -> tuple[list[Operation], str]:
+    """The newest operations of the last day, and the moment since when they are all that there were."""
+    begin = services.clock.now() - _DAY
+    since, operations, after = ids.before(ids.OPERATION, begin), list[Operation](), None
+    while len(operations) < MOST_OPERATIONS:
+        page = services.store.list(Operation, after=after, limit=_PAGE, newest_first=True, since=since)
+        operations += page.items
+        after = page.next_id
+        if after is None:
+            return operations, times.to_text(begin)
+    return operations, operations[-1].created_at
