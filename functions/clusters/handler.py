@@ -80,6 +80,7 @@ def create_cluster(request: Request, services: Services) -> Answer:
         Query("costs", "Also nodes and costs of each, at most a minute old.", "boolean"),
     ),
     paged=True,
+    counted=True,
 )
 def list_clusters(request: Request, services: Services) -> Answer:
     """List clusters. The tenant's clusters in order of id; those that are only being accepted are not shown."""

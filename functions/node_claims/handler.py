@@ -112,11 +112,13 @@ def create_node_claim(request: Request, services: Services) -> Answer:
         ORDER,
     ),
     paged=True,
+    counted=True,
     description="A cluster's own client sees those of its cluster.",
 )
 def list_node_claims(request: Request, services: Services) -> Answer:
     """List node claims. The tenant's claims in order of id."""
     from stockyard.operations.machines.own_claims import belongs
+    from stockyard.operations.quotas.node_claims import used_claims
 
     clusters, provider = _clusters(services, request.query.get("cluster")), request.query.get("provider")
     label, newest_first = request.query.get("label"), request.query.get("order") == "desc"
@@ -145,6 +147,8 @@ def list_node_claims(request: Request, services: Services) -> Answer:
         ),
         matches,
         node_claim_view,
+        # All claims are counted for their quota; a part of them is counted when somebody asks.
+        None if own_cluster is not None or request.query.keys() - {"order"} else lambda: used_claims(services),
     )
 
 

@@ -14,6 +14,7 @@ from stockyard.domain.nodes.views import node_environment_view, node_provider_vi
 from stockyard.domain.platform import is_foreign, provider_prefix
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.http.paging import total_of
 from stockyard.edge.http.query import FORM, LABEL, Query, tagged
 from stockyard.edge.identity import Roles
 from stockyard.errors import NotFound
@@ -95,23 +96,28 @@ def create_node_provider(request: Request, services: Services) -> Answer:
     query=(
         Query("kind", "Only providers of this kind.", values=KINDS),
         Query("phase", "Only providers in this phase.", values=PHASES),
+        Query("offers", "Also how many node types each offers now, and from which price on.", "boolean"),
         LABEL,
     ),
     paged=True,
+    counted=True,
 )
-def list_node_providers(request: Request) -> Answer:
+def list_node_providers(request: Request, services: Services) -> Answer:
     """List node providers. The tenant's providers in order of id, and behind them the shared ones."""
+    from stockyard.operations.node_providers.types import offer_of
     from stockyard.operations.node_providers.visible import page_of
 
-    tenant = request.caller.tenant
-    store = wiring.store(tenant)
-    label = request.query.get("label")
+    tenant, store = request.caller.tenant, services.store
+    label, with_offers = request.query.get("label"), bool(request.query.get("offers"))
     where = {name: request.query[name] for name in ("kind", "phase") if name in request.query} or None
     return Answer.matching(
         request.page,
         lambda after, limit: page_of(store, after, limit, where),
         lambda provider: tagged(provider.labels, label),
-        lambda provider: node_provider_view(provider, tenant),
+        lambda provider: {
+            **node_provider_view(provider, tenant),
+            "offers": offer_of(services, provider) if with_offers else None,
+        },
     )
 
 
@@ -191,15 +197,17 @@ def delete_node_provider(request: Request, services: Services) -> Answer:
         Query("phase", "Only types in this phase.", values=TYPE_PHASES),
     ),
     paged=True,
+    counted=True,
 )
 def list_node_types(request: Request, services: Services) -> Answer:
     """List node types. Declared and discovered ones, in order of name."""
-    from stockyard.operations.node_providers.types import list_types
+    from stockyard.operations.node_providers.types import count_types, list_types
 
     page = request.page
     provider, phase = request.query.get("provider"), request.query.get("phase")
     types, following = list_types(services, provider=provider, phase=phase, after=page.after, limit=page.size)
-    return Answer.listing(types, following)
+    total = total_of(count_types(services, provider, phase)) if page.counts else None
+    return Answer.listing(types, following, total=total)
 
 
 @http.route(

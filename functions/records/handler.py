@@ -13,6 +13,7 @@ from stockyard.domain.views import attributes, audit_view, event_view, operation
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.following import cursor_after, first_of, news, read_cursor, settled_bound
 from stockyard.edge.http.etag import digest_of
+from stockyard.edge.http.paging import counted
 from stockyard.edge.http.query import ORDER, SINCE, Query, moment_of
 from stockyard.edge.identity import Roles
 from stockyard.errors import InvalidInput, NotFound
@@ -73,6 +74,7 @@ def get_operation(request: Request) -> Answer:
         Query("kind", "Only operations of this kind, such as `create_cluster`.", pattern=WORD),
     ),
     paged=True,
+    counted=True,
     waits=True,
 )
 def list_operations(request: Request) -> Answer:
@@ -127,6 +129,7 @@ def get_operation_log(request: Request, services: Services) -> Answer:
         Query("detail_type", "Only events of resources of this kind.", values=DETAIL_TYPES),
     ),
     paged=True,
+    counted=True,
     waits=True,
 )
 def list_events(request: Request) -> Answer:
@@ -147,6 +150,7 @@ def list_events(request: Request) -> Answer:
         Query("outcome", "Only calls that ended so: `done`, or the type of an error.", pattern=WORD),
     ),
     paged=True,
+    counted=True,
     waits=True,
 )
 def list_audit(request: Request) -> Answer:
@@ -189,7 +193,8 @@ def _listing(
         next_id = None if after else items[-1].id
     if continued is None:
         cursor = cursor_after(items, None if newest_first else next_id, settled, after or "")
-    return Answer.listing([view(item) for item in items], next_id, str(cursor) if cursor else None)
+    total = counted(read, lambda _: True) if request.page.counts else None
+    return Answer.listing([view(item) for item in items], next_id, str(cursor) if cursor else None, total)
 
 
 def _by_name(request: Request, items: Sequence[Mapping[str, Any]]) -> Answer:

@@ -49,6 +49,8 @@ TABS = (
     "renew",
     "restore",
 )
+# The table by its name: rows of the page before are still there for a moment.
+ROWS_OF_CLAIMS = "document.querySelector('main table[aria-label=Claims] [data-row]')"
 PAGES = (
     *LISTS,
     "new",
@@ -180,7 +182,7 @@ def test_keys_alone_lead_to_a_cluster_and_back(person: ConsolePerson) -> None:
 
 def test_keys_show_details_units_and_verbs_of_a_row(person: ConsolePerson) -> None:
     person.go("claims")
-    person.tab.wait_for("document.querySelector('main tbody [data-row]')")
+    person.tab.wait_for(ROWS_OF_CLAIMS)
     person.tab.press("j")
     person.tab.press(" ")
     person.tab.wait_for("document.querySelector('aside.details h2') && location.search.includes('row=')")
@@ -191,7 +193,7 @@ def test_keys_show_details_units_and_verbs_of_a_row(person: ConsolePerson) -> No
     person.tab.press("g", "f")
     person.tab.wait_for("location.pathname === '/console/' && location.search.includes('unit=month')")
     person.go("claims")
-    person.tab.wait_for("document.querySelector('main tbody [data-row]')")
+    person.tab.wait_for(ROWS_OF_CLAIMS)
     person.tab.press("j")
     person.tab.press(".")
     person.tab.wait_for("document.querySelector('dialog.go-to [role=option]')?.innerText.startsWith('Open')")

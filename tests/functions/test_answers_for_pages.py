@@ -26,7 +26,7 @@ HANDLERS = (clusters_handler, claims_handler, providers_handler, pools_handler, 
 def module_of(path: str) -> ModuleType:
     """The handler that serves a path."""
     places = {"/usage": pools_handler, "/node-claims": claims_handler, "/node-types": providers_handler}
-    places["/costs"] = records_handler
+    places |= {"/node-providers": providers_handler, "/costs": records_handler, "/operations": records_handler}
     return next((module for part, module in places.items() if part in path), clusters_handler)
 
 
@@ -60,3 +60,34 @@ def test_each_new_answer_is_as_the_contract_says(yard: Yard, ask: Ask) -> None:
         (cluster,) = ask("GET", "/v1/clusters", query=query).json["items"]
         ClusterView.model_validate(cluster)
         assert (cluster["costs"] is not None) == has_costs
+
+
+def test_a_list_says_how_many_it_has_where_that_is_asked_for(yard: Yard, ask: Ask) -> None:
+    for n in range(3):
+        yard.nodes.claim(f"waits-{n}", cluster_ref=yard.cluster.name, resources={"cpu": "64"})
+    providers = ask("GET", "/v1/node-providers", query="offers=true").json["items"]
+    for path, query, number in (
+        ("/v1/node-claims", "", 3),
+        ("/v1/node-claims", "&phase=Pending", 3),
+        ("/v1/node-claims", "&phase=Failed", 0),
+        ("/v1/clusters", "", 1),
+        ("/v1/node-providers", "", len(providers)),
+        ("/v1/node-types", "", sum(provider["offers"]["types"] for provider in providers)),
+        ("/v1/operations", "&kind=create_node", 3),
+    ):
+        answer = ask("GET", path, query=f"count=true{query}")
+        assert answer.json.get("total") == {"count": number, "more": False}, (path, query, answer.json)
+        assert ask("GET", path).json["total"] is None
+
+
+def test_a_provider_says_what_it_offers_and_from_which_price_on(yard: Yard, ask: Ask) -> None:
+    offers = {
+        each["name"]: each["offers"] for each in ask("GET", "/v1/node-providers", query="offers=true").json["items"]
+    }
+    types = ask("GET", "/v1/node-types", query="page_size=200").json["items"]
+    for name, offer in offers.items():
+        own = [each for each in types if each["provider"] == name]
+        prices = [each["usd_hour"] for each in own if each["usd_hour"] is not None]
+        assert offer == {"types": len(own), "usd_hour": min(prices, default=None)}, name
+    assert any(offer["types"] for offer in offers.values())
+    assert {each["offers"] for each in ask("GET", "/v1/node-providers").json["items"]} == {None}

@@ -4,6 +4,8 @@ import { call, net, onNet, Offline } from "./api.js";
 import { onNews } from "./feed.js";
 import { session, onSession, SessionOver } from "./session.js";
 
+/** Lists whose API counts them. */
+const COUNTED = new Set(["ListClusters", "ListNodeClaims", "ListNodeProviders", "ListNodeTypes", "ListOperations", "ListEvents", "ListAudit"]);
 const AGAIN_MS = 1000, MOST_MS = 15_000;
 
 /** Read an operation. `news(event)` says whether an event is about it; `every` reads again after so many ms.
@@ -63,8 +65,11 @@ export function usePages(name, args = {}, options = {}) {
   const read = useRead(name, { page_size: 200, ...args, page_token: tokens[tokens.length - 1] }, options);
   const next = read.data?.next_page_token || null;
   const items = read.data?.items || null, from = tokens.length * (args.page_size || 200) + 1;
+  // Counted only for who sees a part of the list, and no more often than once a minute.
+  const several = COUNTED.has(name) && (Boolean(next) || tokens.length > 0);
+  const counted = useRead(several ? name : null, { ...args, costs: undefined, page_size: 1, count: true }, { every: 60_000 });
   return {
-    ...read, items, from, more: Boolean(next),
+    ...read, items, from, more: Boolean(next), total: counted.data?.total || null,
     forward: next ? () => setTokens([...tokens, next]) : null,
     back: tokens.length ? () => setTokens(tokens.slice(0, -1)) : null,
   };

@@ -8,7 +8,7 @@ import { go, Link, setQuery, to } from "../core/router.js";
 import { Icon, State } from "../parts/icons.js";
 import { EventList } from "../parts/latest.js";
 import { offer } from "../parts/palette.js";
-import { Pages, Table } from "../parts/table.js";
+import { numberOf, Pages, Table } from "../parts/table.js";
 import { Bar, Button, Card, Copies, Copy, Dialog, Empty, Failure, LinkButton, Menu, Note, Ready, Tabs } from "../parts/ui.js";
 import { ClaimTable } from "./claim.js";
 import { Approval } from "./change.js";
@@ -98,10 +98,11 @@ function Pools({ cluster, read }) {
 
 function Claims({ cluster }) {
   const about = (event) => event.detail_type === "NodeClaim" && event.cluster_id === cluster.id;
-  const read = useRead("ListNodeClaims", { cluster: cluster.id, page_size: 200, order: "desc" }, { news: about });
+  const pages = usePages("ListNodeClaims", { cluster: cluster.id, order: "desc" }, { news: about });
+  const read = { ...pages, data: pages.items };
   const rank = (claim) => (claim.phase === "Failed" ? 0 : claim.phase === "Pending" ? 1 : claim.deleting ? 2 : 3);
-  return html`<${Card} title="Claims" about=${read.data && (read.data.next_page_token ? "200 of more" : String(read.data.items.length))} end=${html`<${Link} to=${to(["clusters", cluster.name, "claims"])}>All claims<//>`}>
-    <${Ready} read=${read} what="claims">${({ items }) => (items.length ? html`<${ClaimTable} claims=${[...items].sort((a, b) => rank(a) - rank(b)).slice(0, 10)} />` : html`<p class="aside quiet">No claim: no machine is a node of it beside the control plane.</p>`)}<//><//>`;
+  return html`<${Card} title="Claims" about=${pages.items && (pages.total ? numberOf(pages.total) : pages.more ? "" : String(pages.items.length))} end=${html`<${Link} to=${to(["clusters", cluster.name, "claims"])}>All claims<//>`}>
+    <${Ready} read=${read} what="claims">${(items) => (items.length ? html`<${ClaimTable} claims=${[...items].sort((a, b) => rank(a) - rank(b)).slice(0, 10)} />` : html`<p class="aside quiet">No claim: no machine is a node of it beside the control plane.</p>`)}<//><//>`;
 }
 
 export function Overview({ cluster, operation, pools }) {

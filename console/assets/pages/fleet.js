@@ -1,14 +1,13 @@
 // Fleet: clusters, who needs a look first, the price beside each.
-import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
-import { asCommand, call, may } from "../core/api.js";
+import { html, useEffect, useMemo } from "../vendor/preact-htm.js";
+import { asCommand, may } from "../core/api.js";
 import { usePages, useRead } from "../core/data.js";
 import { count, hour, month, monthName, NOTHING, plural, since } from "../core/format.js";
 import { clusterState, clusterWhy, isStuck, rankOf, regionOf, setUpState, unmet } from "../core/model.js";
-import { leastOf } from "../core/offers.js";
 import { setQuery, to } from "../core/router.js";
 import { Icon, State } from "../parts/icons.js";
 import { Latest } from "../parts/latest.js";
-import { inOrder, Pages, Table } from "../parts/table.js";
+import { inOrder, numberOf, Pages, Table } from "../parts/table.js";
 import { Bar, Button, Card, Copies, Copy, Empty, Figures, LinkButton, Ready } from "../parts/ui.js";
 import { Facts } from "./cluster.js";
 
@@ -29,53 +28,17 @@ export function FirstSteps() {
     }}<//>`;
 }
 
-const offersKnown = new Map();
-
-/** Number of types of a provider and the least price, read page by page when it is seen. */
-async function offersOf(provider, tell, signal) {
-  let total = 0, least = Infinity, token;
-  do {
-    const { data } = await call("ListNodeTypes", { provider, page_size: 200, page_token: token }, { signal });
-    total += data.items.length;
-    for (const type of data.items) least = Math.min(least, leastOf(type) ?? Infinity);
-    token = data.next_page_token;
-    tell({ total, least: Number.isFinite(least) ? least : null, more: Boolean(token) });
-  } while (token && total < 2000);
-}
-
-function TypesOf({ provider, field }) {
-  const [sum, set] = useState(offersKnown.get(provider) || null), node = useRef(null);
-  useEffect(() => {
-    const put = (event) => { if (event.detail === provider) set(offersKnown.get(provider)); };
-    addEventListener("stockyard:offers", put);
-    return () => removeEventListener("stockyard:offers", put);
-  }, [provider]);
-  useEffect(() => {
-    if (field !== "total" || offersKnown.has(provider)) return undefined;
-    const control = new AbortController();
-    const seen = new IntersectionObserver((entries) => {
-      if (!entries.some((entry) => entry.isIntersecting) || offersKnown.has(provider)) return;
-      seen.disconnect();
-      offersOf(provider, (value) => { offersKnown.set(provider, value); dispatchEvent(new CustomEvent("stockyard:offers", { detail: provider })); }, control.signal).catch(() => {});
-    });
-    seen.observe(node.current);
-    return () => { seen.disconnect(); control.abort(); };
-  }, [provider]);
-  const text = !sum ? NOTHING : field === "total" ? `${count(sum.total)}${sum.more ? "…" : ""}` : sum.least === null ? "not known" : hour(sum.least);
-  return html`<span ref=${node}>${text}</span>`;
-}
-
 const PROVIDERS = [
   { key: "name", head: "Name", kind: "name", cell: (each) => each.name },
   { key: "kind", head: "Kind", cell: (each) => each.kind },
   { key: "state", head: "State", cell: (each) => html`<${State} ...${setUpState(each.phase)} />` },
-  { key: "types", head: "Types", num: true, kind: "fact", cell: (each) => html`<${TypesOf} provider=${each.name} field="total" />` },
-  { key: "from", head: "From USD/h", num: true, kind: "fact", cell: (each) => html`<${TypesOf} provider=${each.name} field="least" />` },
+  { key: "types", head: "Types", num: true, kind: "fact", cell: (each) => (each.offers ? count(each.offers.types) : NOTHING) },
+  { key: "from", head: "From USD/h", num: true, kind: "fact", cell: (each) => (!each.offers ? NOTHING : each.offers.usd_hour === null ? "not known" : hour(each.offers.usd_hour)) },
 ];
 const providerLine = (each) => ({ icon: html`<${State} ...${setUpState(each.phase)} bare />`, title: each.name, facts: [each.kind, each.message] });
 
 export function ProvidersCard() {
-  const read = useRead("ListNodeProviders", { page_size: 50 }, { news: (event) => event.detail_type === "NodeProvider" });
+  const read = useRead("ListNodeProviders", { page_size: 50, offers: true }, { news: (event) => event.detail_type === "NodeProvider" });
   return html`<${Card} title="Providers" end=${read.data?.items.length}><${Ready} read=${read} what="providers">${(data) => (data.items.length
     ? html`<${Table} label="Providers" columns=${PROVIDERS} rows=${data.items} keyOf=${(each) => each.id} line=${providerLine} address=${(each) => to("offers", { provider: each.name })} />`
     : html`<p class="aside quiet">No provider yet. A cluster brings those of its account.</p>`)}<//><//>`;
@@ -164,7 +127,7 @@ export function Fleet({ query, count: setCount }) {
   const columns = columnsOf(Math.max(0, ...rows.map((row) => row.sum?.hour || 0)), costs.data);
   const { rows: ordered, sorted } = inOrder(shown, columns, chosenSort, "state");
   if (pages.items && !pages.items.length && !typed && pages.from === 1) return html`<div class="head"><h1>Fleet</h1></div><${FirstSteps} />`;
-  return html`<div class="head"><h1>Fleet</h1><span class="quiet">${pages.items ? `${plural(rows.length, "cluster")}${pages.more ? " of more" : ""}${look ? `, ${count(look)} ${look === 1 ? "needs" : "need"} a look` : ""}` : ""}</span>
+  return html`<div class="head"><h1>Fleet</h1><span class="quiet">${pages.items ? `${plural(rows.length, "cluster")}${pages.total ? ` of ${numberOf(pages.total)}` : ""}${look ? `, ${count(look)} ${look === 1 ? "needs" : "need"} a look` : ""}` : ""}</span>
       ${may("CreateCluster") && html`<div class="verbs"><${LinkButton} kind="primary" icon="plus" to=${to("new")}>Create cluster<//></div>`}</div>
     <${Strip} costs=${costs.data} rows=${rows} waiting=${waiting} />
     <${Card} foot=${html`<${Pages} pages=${pages} shown=${shown.length} noun="clusters" /><span class="end"><span class="keys chips"><kbd>j</kbd><kbd>k</kbd> move <kbd>Enter</kbd> open</span><${Copies} command=${asCommand("cluster", "list")} ask=${["ListClusters", { costs: true, page_size: 200 }]} /></span>`}>

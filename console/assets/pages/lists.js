@@ -35,7 +35,7 @@ export function Audit({ query }) {
 
 /** A list page. `kind`: {title, operation, command, columns, keyOf, line, empty: [title, text, command], news, row}. */
 function ListPage({ kind, query }) {
-  const pages = usePages(kind.operation, {}, { news: (event) => event.detail_type === kind.news });
+  const pages = usePages(kind.operation, kind.args || {}, { news: (event) => event.detail_type === kind.news });
   const chosen = (pages.items || []).find((each) => String(kind.keyOf(each)) === query.row);
   const address = (each) => to(kind.path, { ...query, row: kind.keyOf(each) });
   return html`<div class="head"><h1>${kind.title}</h1>${kind.about && html`<span class="quiet">${kind.about}</span>`}</div>
@@ -51,8 +51,8 @@ const age = { key: "age", head: "Age", num: true, from: 900, cell: (each) => htm
 const says = { key: "says", head: "What it says", kind: "why", from: 900, cell: (each) => each.message || each.description || each.display_name || NOTHING };
 
 const PROVIDERS = {
-  title: "Providers", path: "providers", operation: "ListNodeProviders", command: ["provider", "list"], news: "NodeProvider", keyOf: (each) => each.name,
-  columns: [name(), { key: "kind", head: "Kind", cell: (each) => each.kind }, stateOfLists((each) => each.phase), { key: "shared", head: "Whose", cell: (each) => (each.shared ? "the platform's" : each.implicit ? "of a cluster's account" : "yours") }, says, { key: "offers", head: "", unseen: "Offers", cell: (each) => html`<${Link} to=${to("offers", { provider: each.name })}>Offers<//>` }, age],
+  title: "Providers", path: "providers", operation: "ListNodeProviders", args: { offers: true }, command: ["provider", "list"], news: "NodeProvider", keyOf: (each) => each.name,
+  columns: [name(), { key: "kind", head: "Kind", cell: (each) => each.kind }, stateOfLists((each) => each.phase), { key: "shared", head: "Whose", cell: (each) => (each.shared ? "the platform's" : each.implicit ? "of a cluster's account" : "yours") }, says, { key: "types", head: "Types", num: true, kind: "fact", cell: (each) => (each.offers ? count(each.offers.types) : NOTHING) }, { key: "offers", head: "", unseen: "Offers", cell: (each) => html`<${Link} to=${to("offers", { provider: each.name })}>Offers<//>` }, age],
   line: (each) => ({ icon: html`<${State} ...${setUpState(each.phase)} bare />`, title: each.name, facts: [each.kind, each.shared ? "the platform's" : null], why: each.message }),
   empty: ["No providers yet", "A provider makes nodes: a cloud, a host of virtual machines, machines of your own. A cluster brings those of its account by itself.", asCommand("provider", "create", "-f", "examples/lab.yaml"), "CreateNodeProvider"],
 };

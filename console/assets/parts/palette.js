@@ -7,9 +7,13 @@ import { allowed, PLACES, SET_UP } from "./shell.js";
 import { Dialog } from "./ui.js";
 
 const LAST = "stockyard.last";
-const verbs = new Map();
-/** Verbs of the thing that is shown, for the palette and `.`: [label, action, key]. */
-export const offer = (owner, items) => { if (items) verbs.set(owner, items); else verbs.delete(owner); };
+const verbs = new Map(), readers = new Set();
+/** Verbs of the thing that is shown, for the palette and `.`: [label, action, key]. A palette that is open shows them too. */
+export const offer = (owner, items) => {
+  if (!items && !verbs.has(owner)) return;
+  if (items) verbs.set(owner, items); else verbs.delete(owner);
+  readers.forEach((read) => read());
+};
 
 export const KEYS = [
   ["Ctrl K", "go to or do"], ["/", "filter of the page"], ["g then f c o p t m a", "fleet, claims, operations, plan, offers, costs, audit"], ["j k, arrows", "next, previous row"],
@@ -21,7 +25,12 @@ const matches = (text, words) => words.every((word) => text.toLowerCase().includ
 function last() { try { return JSON.parse(localStorage.getItem(LAST)) || []; } catch { return []; } }
 
 export function Palette({ onClose, verbsOnly = false }) {
-  const [typed, set] = useState(""), [at, setAt] = useState(0), [things, setThings] = useState([]);
+  const [typed, set] = useState(""), [at, setAt] = useState(0), [things, setThings] = useState([]), [offered, setOffered] = useState(0);
+  useEffect(() => {
+    const again = () => setOffered((n) => n + 1);
+    readers.add(again);
+    return () => readers.delete(again);
+  }, []);
   useEffect(() => {
     let on = true;
     const list = (name, args, make) => may(name) && call(name, { page_size: 200, ...args }).then(({ data }) => { if (on) setThings((was) => [...was, ...data.items.map(make)]); }).catch(() => {});
@@ -38,7 +47,7 @@ export function Palette({ onClose, verbsOnly = false }) {
     const known = new Set();
     const all = [...(words.length || verbsOnly ? [] : last()), ...own, ...places, ...things];
     return all.filter((each) => matches(`${each.label} ${each.kind}`, words) && !known.has(each.address || each.label) && known.add(each.address || each.label)).slice(0, 12);
-  }, [typed, things]);
+  }, [typed, things, offered]);
   const pick = (item) => {
     if (!item) return;
     if (item.address) {

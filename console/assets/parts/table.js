@@ -1,5 +1,5 @@
 // A table with one stop for the keyboard: j, k and arrows move, Enter opens. Below 700 px rows are lines.
-import { html, useEffect, useRef } from "../vendor/preact-htm.js";
+import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
 import { go, here, Link, setQuery } from "../core/router.js";
 import { offer } from "./palette.js";
 import { Button } from "./ui.js";
@@ -33,7 +33,8 @@ export function Table({ label, columns, rows, keyOf, address = null, line = null
     return () => removeEventListener("stockyard:pane", toggle);
   });
   useEffect(() => () => offer("row", null), []);
-  useEffect(() => { const all = stops(); if (all.length && !all.some((row) => row.tabIndex === 0)) all[0].tabIndex = 0; });
+  // Before the rows are painted: whoever sees a row can reach it by a key.
+  useLayoutEffect(() => { const all = stops(); if (all.length && !all.some((row) => row.tabIndex === 0)) all[0].tabIndex = 0; });
   const open = (event, row) => {
     if (!address || event.target.closest("a, button, input") || String(getSelection())) return;
     const place = address(row);
@@ -63,9 +64,16 @@ export function Table({ label, columns, rows, keyOf, address = null, line = null
   return html`<div class="columns pane peek">${list}<aside class="details" aria-label="Details"><div class="spread">${address ? html`<${Link} class="strong break" to=${address(opened)}>Open<//>` : html`<span></span>`}<${Button} kind="quiet row" onClick=${() => setQuery({ row: null })}>Close<//></div>${peek(opened)}</aside></div>`;
 }
 
-/** "1–200 of more" and the steps between pages. */
+/** Words for the number of a list: {count, more} of the API. */
+export const numberOf = (total) => `${total.more ? "more than " : ""}${total.count.toLocaleString()}`;
+function ofAll(pages) {
+  if (!pages.more && pages.from === 1) return ` of ${pages.items.length}`;
+  return pages.total ? ` of ${numberOf(pages.total)}` : "";
+}
+
+/** "1–200 of 1,234" and the steps between pages. */
 export const Pages = ({ pages, shown = null, noun = "rows" }) => html`<span>${pages.items && pages.items.length
-  ? html`${pages.from}–${pages.from + pages.items.length - 1}${pages.more ? " of more" : pages.from === 1 ? ` of ${pages.items.length}` : ""}${shown !== null && shown !== pages.items.length ? `, ${shown} shown` : ""}` : `no ${noun}`}</span>
+  ? html`${pages.from}–${pages.from + pages.items.length - 1}${ofAll(pages)}${shown !== null && shown !== pages.items.length ? `, ${shown} shown` : ""}` : `no ${noun}`}</span>
   ${(pages.back || pages.forward) && html`<span class="chips"><${Button} kind="row" why=${pages.back ? null : "This is the first page"} onClick=${pages.back}>Previous<//><${Button} kind="row" why=${pages.forward ? null : "This is the last page"} onClick=${pages.forward}>Next<//></span>`}`;
 
 /** Rows in the order that the address names, by columns that have `sort`. */

@@ -1,5 +1,5 @@
 // Small parts that every page is made of.
-import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { asRequest, net, Offline } from "../core/api.js";
 import { exact, moment } from "../core/format.js";
 import { Link } from "../core/router.js";
@@ -79,7 +79,8 @@ export const Bar = ({ share, thick = false }) => html`<div class="bar ${thick ? 
 /** A dialog. It closes with Escape; the focus returns by itself. */
 export function Dialog({ onClose, children, label, kind = "" }) {
   const node = useRef(null);
-  useEffect(() => { if (!node.current.open) node.current.showModal(); }, []);
+  // Before it is painted: a key that is pressed as soon as it is seen is for it.
+  useLayoutEffect(() => { if (!node.current.open) node.current.showModal(); }, []);
   return html`<dialog ref=${node} class=${kind} aria-label=${label} onClose=${onClose} onClick=${(event) => { if (event.target === node.current) node.current.close(); }}>${children}</dialog>`;
 }
 
@@ -87,7 +88,7 @@ export function Dialog({ onClose, children, label, kind = "" }) {
 export function Menu({ label, children, items, kind = "quiet" }) {
   const [open, set] = useState(false);
   const node = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!open) return undefined;
     node.current.querySelector('[role="menuitem"]')?.focus();
     const shut = (event) => { if (!node.current?.contains(event.target)) set(false); };

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stockyard.edge.http.paging import PageCodec, filtered
+from stockyard.edge.http.paging import PageCodec, counted, filtered, total_of
 from stockyard.edge.route import Answer, HttpFunction, Query, Roles
 from stockyard.errors import InvalidInput
 
@@ -155,3 +156,26 @@ def test_the_last_page_has_no_token(world):
         lambda _: Answer.listing([], None)
     )
     assert world.call("GET", "/v1/clusters").json == {"items": [], "next_page_token": None}
+
+
+def test_a_count_ends_at_its_limit_and_reads_no_more_than_it_needs():
+    reads = []
+
+    def part(size, every, after, limit):
+        reads.append(limit)
+        start = int(after or 0)
+        end = min(size, start + limit)
+        items = [Item(str(number), number % every == 0) for number in range(start, end)]
+        return Part(items, str(end) if end < size else None)
+
+    for size, every, number, more, read_count in (
+        (0, 1, 0, False, 1),
+        (999, 1, 999, False, 5),
+        (1000, 1, 1000, False, 5),
+        (1001, 1, 1000, True, 5),
+        (90_000, 1, 1000, True, 5),
+        (90_000, 100, 50, True, 25),
+    ):
+        reads.clear()
+        total = counted(partial(part, size, every), lambda item: item.visible)
+        assert (total, len(reads)) == (total_of(number, more=more), read_count), (size, every)

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.values.field_changes import change_views, field_changes, with_subject
-from stockyard.edge.http.paging import R, filtered
+from stockyard.edge.http.paging import R, counted, filtered, total_of
 from stockyard.edge.http.query import Query
 from stockyard.edge.idempotency import IdempotencyLease
 from stockyard.edge.identity import Caller, Roles
@@ -37,10 +37,11 @@ def model_of(reference: type[BaseModel] | str) -> type[BaseModel]:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Wanted part of a list: at most ``size`` items behind ``after``."""
+    """Wanted part of a list: at most ``size`` items behind ``after``; ``counts``: the number of all is wanted too."""
 
     size: int
     after: str | None = None
+    counts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ class Answer:
     ``digest`` stands for what else the body shows, see ``edge.etag``. ``cursor`` is for lists that are followed: where
     the next request goes on. ``probe`` reads little and gives another value when the answer may be another one by now.
     ``subject`` is what the audit record is about (by default the answer's id, else the path's); ``audited`` says that
-    the use case has written that record in its own transaction. ``next_id`` is for lists. ``content`` is a file, in
-    place of a body.
+    the use case has written that record in its own transaction. ``next_id`` is for lists, and ``total`` for those whose
+    items are counted. ``content`` is a file, in place of a body.
     """
 
     status: int
@@ -99,15 +100,21 @@ class Answer:
     subject: str | None = None
     audited: bool = False
     next_id: str | None = None
+    total: Mapping[str, Any] | None = None
     content: Content | None = field(default=None, repr=False)
     digest: str = ""
     cursor: str | None = None
     probe: Callable[[], object] | None = field(default=None, repr=False)
 
     @staticmethod
-    def listing(items: Sequence[Mapping[str, Any]], next_id: str | None, cursor: str | None = None) -> Answer:
-        """A page of a list; the edge makes the token to go on behind ``next_id``."""
-        return Answer(200, {"items": list(items)}, next_id=next_id, cursor=cursor)
+    def listing(
+        items: Sequence[Mapping[str, Any]],
+        next_id: str | None,
+        cursor: str | None = None,
+        total: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """A page of a list; the edge makes the token to go on behind ``next_id``. ``total`` is how many there are."""
+        return Answer(200, {"items": list(items)}, next_id=next_id, cursor=cursor, total=total)
 
     @staticmethod
     def matching(
@@ -115,10 +122,17 @@ class Answer:
         read: Callable[[str | None, int], ports.Page[R]],
         keep: Callable[[R], bool],
         view: Callable[[R], Mapping[str, Any]],
+        count: Callable[[], int] | None = None,
     ) -> Answer:
-        """A page of the records that ``keep`` lets through; see :func:`stockyard.edge.http.paging.filtered`."""
+        """A page of the records that ``keep`` lets through; see :func:`stockyard.edge.http.paging.filtered`.
+
+        ``count`` says how many all are, where that is known without reading them.
+        """
         records, next_id = filtered(read, keep, after=page.after, size=page.size)
-        return Answer.listing([view(record) for record in records], next_id)
+        total = None
+        if page.counts:
+            total = counted(read, keep) if count is None else total_of(count())
+        return Answer.listing([view(record) for record in records], next_id, total=total)
 
     @staticmethod
     def accepted(body: Mapping[str, Any], operation_id: str, **settings: Any) -> Answer:
@@ -172,10 +186,10 @@ class Route:
     (RFC 7240), which has the same fields and demands fewer. ``large``: the body may have 5 MiB and come as gzip.
     ``optional``: the body may be left out. ``question``: its answer is work and nothing is written, so it takes
     one of the tenant's turns and has a deadline. ``waits``: it takes ``wait``; one resource also takes
-    ``If-None-Match``, and a list gives a ``cursor``. ``platform``: the role stockyard-platform may mean the platform
-    itself, which has things of this kind. ``media``: the answer is a file of this type
-    (:class:`stockyard.edge.http.content.Content`); empty for JSON of a model. ``other_media``: types that the file may
-    have besides, by the header ``Accept``.
+    ``If-None-Match``, and a list gives a ``cursor``. ``counted``: a list that takes ``count``. ``platform``: the role
+    stockyard-platform may mean the platform itself, which has things of this kind. ``media``: the answer is a file of
+    this type (:class:`stockyard.edge.http.content.Content`); empty for JSON of a model. ``other_media``: types that the
+    file may have besides, by the header ``Accept``.
     """
 
     name: str
@@ -192,6 +206,7 @@ class Route:
     answers: Mapping[int, type[BaseModel] | str | None]
     query: tuple[Query, ...] = ()
     paged: bool = False
+    counted: bool = False
     waits: bool = False
     question: bool = False
     idempotent: bool = False

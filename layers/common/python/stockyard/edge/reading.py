@@ -57,6 +57,7 @@ class Parameters:
     is_dry_run: bool
     page_size: int
     page_token: str | None
+    counts: bool
 
 
 def read_parameters(call: Call) -> Parameters:
@@ -65,6 +66,7 @@ def read_parameters(call: Call) -> Parameters:
     declared = (
         *route.query,
         *(queries.PAGE if route.paged else ()),
+        *((queries.COUNT,) if route.counted else ()),
         *((queries.DRY_RUN,) if route.dry_run else ()),
         *((queries.WAIT,) if route.waits else ()),
     )
@@ -75,7 +77,7 @@ def read_parameters(call: Call) -> Parameters:
         raise InvalidInput.of_parameter("wait", f"needs {needed}: it is about what comes then.")
     is_dry_run = bool(query.pop("dry_run", False))
     size, token = query.pop("page_size", DEFAULT_SIZE), query.pop("page_token", None)
-    return Parameters(query, wait, is_dry_run, size, token)
+    return Parameters(query, wait, is_dry_run, size, token, bool(query.pop("count", False)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ def request_of(call: Call, caller: Caller, parameters: Parameters, content: Cont
         if_match=content.version,
         dry_run=parameters.is_dry_run,
         lenient=content.is_lenient,
-        page=Page(parameters.page_size, after),
+        page=Page(parameters.page_size, after, parameters.counts),
         credential=credential_of(call.event) if call.route.open_because else None,
     )
 

@@ -138,6 +138,8 @@ def _document(call: Call, answer: Answer, request: Request) -> dict[str, Any]:
     if call.route.paged:
         following, place = answer.next_id, call.page_place(request.caller, request.query)
         document["next_page_token"] = None if following is None else call.pages().encode(following, **place)
+        if call.route.counted:
+            document["total"] = answer.total
         if call.route.waits:
             document["cursor"] = answer.cursor
     return document

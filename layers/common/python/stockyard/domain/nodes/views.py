@@ -71,6 +71,7 @@ def node_provider_view(provider: NodeProvider, tenant: str) -> dict[str, Any]:
         **({"properties": _open(provider.properties), "annotations": {}} if hidden else {}),
         "spec": {} if hidden else dict(block_of(provider)),
         "node_types": [declaration.name for declaration in declared(provider)],
+        "offers": None,
         "warnings": [] if hidden else remarks(provider_warnings(provider, ("spec",), ("properties",))),
     }
 

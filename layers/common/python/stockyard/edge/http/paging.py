@@ -21,6 +21,10 @@ R = TypeVar("R", bound="Record")
 LIFE = timedelta(hours=1)
 DEFAULT_SIZE = 50
 MAX_SIZE = 200
+MOST_COUNTED = 1000
+"""What is counted of a list that has to be read for it. Who needs more reads the pages."""
+_MOST_READ = 5000
+"""Records that are looked at for a count: of a list that is filtered few may remain."""
 _SIGNATURE = 32
 
 
@@ -41,6 +45,26 @@ def filtered(
     if len(items) > size:
         return items[:size], items[size - 1].id
     return items, None
+
+
+def total_of(count: int, *, more: bool = False) -> dict[str, Any]:
+    """The number of a list as its answer has it; ``more``: there are, or may be, more than that."""
+    return {"count": count, "more": more}
+
+
+def counted(read: Callable[[str | None, int], Page[R]], keep: Callable[[R], bool]) -> dict[str, Any]:
+    """Number of the items that ``keep`` lets through, counted up to ``MOST_COUNTED``; see :func:`total_of`."""
+    after: str | None = None
+    count = looked_at = 0
+    while True:
+        part = read(after, MAX_SIZE)
+        count += sum(map(keep, part.items))
+        looked_at += len(part.items)
+        after = part.next_id
+        if count > MOST_COUNTED or (after is not None and (count == MOST_COUNTED or looked_at >= _MOST_READ)):
+            return total_of(min(count, MOST_COUNTED), more=True)
+        if after is None:
+            return total_of(count)
 
 
 class PageCodec:

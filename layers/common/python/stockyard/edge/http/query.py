@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
-from stockyard.edge.http.paging import DEFAULT_SIZE, MAX_SIZE
+from stockyard.edge.http.paging import DEFAULT_SIZE, MAX_SIZE, MOST_COUNTED
 from stockyard.errors import FieldProblem, InvalidInput
 
 _MAX_LENGTH = 1024
@@ -43,6 +43,11 @@ DRY_RUN = Query("dry_run", "Answer with the plan; nothing is written.", "boolean
 PAGE = (
     Query("page_size", f"Items on a page, {DEFAULT_SIZE} by default.", "integer", minimum=1, maximum=MAX_SIZE),
     Query("page_token", "The `next_page_token` of the page before."),
+)
+COUNT = Query(
+    "count",
+    f"Also how many there are in the whole list, counted up to {MOST_COUNTED:,}: the answer's `total`.",
+    "boolean",
 )
 MOST_SECONDS = 20
 """How long an answer may wait for news: the gateway gives up after 30 seconds, a function of ours after 29."""

@@ -16,7 +16,7 @@ from stockyard.domain.platform import PLATFORM
 from stockyard.edge import paths
 from stockyard.edge.contract import Route, model_of
 from stockyard.edge.http import etag
-from stockyard.edge.http.query import DRY_RUN, PAGE, WAIT, Query
+from stockyard.edge.http.query import COUNT, DRY_RUN, PAGE, WAIT, Query
 from stockyard.edge.identity import ROLE_NAMES, TENANT_HEADER
 from stockyard.edge.openapi import words as openapi_words
 from stockyard.edge.openapi.descriptions import DescribedSchema, first_sentence, plain
@@ -43,19 +43,22 @@ class _Components:
     examples: Mapping[str, Any]
 
     def content(
-        self, model: type[BaseModel] | str | None, *, paged: bool = False, waits: bool = False
+        self, model: type[BaseModel] | str | None, *, paged: bool = False, waits: bool = False, counted: bool = False
     ) -> dict[str, Any]:
         """Content that has the form of the model, or is a page of a list of it, with an example; of one that ``waits``
-        the page has a cursor."""
+        the page has a cursor, and of one that is ``counted`` a total."""
         if model is None:
             return {"schema": {"type": "object"}}
         names = [candidate.__name__ for candidate in _forms(model_of(model))]
         name = next((name for name in names if name in self.examples), None)
         schema, samples = self.schemas[model_of(model)], dict[str, Any]()
         if paged:
-            cursor = {"cursor": None} if waits else {}
+            cursor = {**({"cursor": None} if waits else {}), **({"total": None} if counted else {})}
             page = {"items": [] if name is None else [self.examples[name]], "next_page_token": None, **cursor}
-            return {"schema": _page(schema, waits=waits), **({} if name is None else {"example": page})}
+            return {
+                "schema": _page(schema, waits=waits, counted=counted),
+                **({} if name is None else {"example": page}),
+            }
         samples = {} if name is None else {"examples": {"example": _component("examples", name)}}
         return {"schema": schema, **samples}
 
@@ -223,6 +226,7 @@ def _parameters(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
         yield component, {"name": parameter[1], "in": "path", "required": True, "description": text, "schema": schema}
     extra = (
         *(PAGE if route.paged else ()),
+        *((COUNT,) if route.counted else ()),
         *((DRY_RUN,) if route.dry_run else ()),
         *((WAIT,) if route.waits else ()),
     )
@@ -273,7 +277,9 @@ def _responses(route: Route, components: _Components) -> dict[int, dict[str, Any
     names = openapi_words.REFUSALS
     responses = {status: _component("responses", names[status][0]) for status in sorted(_refusals(route))}
     for status, model in route.answers.items():
-        responses[status] = _answer(route, status, components.content(model, paged=route.paged, waits=route.waits))
+        responses[status] = _answer(
+            route, status, components.content(model, paged=route.paged, waits=route.waits, counted=route.counted)
+        )
     if route.media:
         responses[304] = {"description": "The caller has it already.", "headers": responses[200]["headers"]}
     if route.waits and not route.paged:
@@ -325,7 +331,7 @@ def _answer(route: Route, status: int, content: dict[str, Any]) -> dict[str, Any
     return {**answer, "headers": headers} if headers else answer
 
 
-def _page(schema: dict[str, Any], *, waits: bool) -> dict[str, Any]:
+def _page(schema: dict[str, Any], *, waits: bool, counted: bool) -> dict[str, Any]:
     """A page of a list of what has that form."""
     text = "The `page_token` of the next page; null on the last one."
     page: dict[str, Any] = {
@@ -337,6 +343,19 @@ def _page(schema: dict[str, Any], *, waits: bool) -> dict[str, Any]:
             "next_page_token": {"type": ["string", "null"], "description": text},
         },
     }
+    if counted:
+        text = "How many there are in the whole list; null where `count` was not given, or a list is followed."
+        page["required"].append("total")
+        page["properties"]["total"] = {
+            "description": text,
+            "type": ["object", "null"],
+            "additionalProperties": False,
+            "required": ["count", "more"],
+            "properties": {
+                "count": {"type": "integer", "minimum": 0, "description": "So many are counted."},
+                "more": {"type": "boolean", "description": "Whether there are, or may be, more than `count`."},
+            },
+        }
     if waits:
         text = "What `after` takes to go on; null on a page that `page_token` led to."
         page["required"].append("cursor")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from stockyard.domain.nodes.declared_types import DeclaredType, capacity_counter, declared, type_id
-from stockyard.domain.nodes.node_types import SPOT, NodeType
+from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT, NodeType
 from stockyard.domain.nodes.views import Capacity, node_type_view
 from stockyard.domain.platform import CAPACITY, is_shared
 from stockyard.domain.records import Counter, NodeProvider
@@ -39,6 +39,25 @@ def list_types(
         return _views(services, page), page[-1][1].name if len(following) > limit else None
     matching = [view for view in _views(services, following) if view["phase"] == phase]
     return matching[:limit], str(matching[limit - 1]["name"]) if len(matching) > limit else None
+
+
+def count_types(services: Services, provider: str | None, phase: str | None) -> int:
+    """Number of the node types of one provider and in one phase, where they are named."""
+    types = _types(services, provider)
+    return len(types) if phase is None else sum(view["phase"] == phase for view in _views(services, types))
+
+
+def offer_of(services: Services, provider: NodeProvider) -> dict[str, Any]:
+    """Number of the node types that a provider offers now, and the least of their prices by the hour, None where none
+    is known. What is paid ahead has no such price."""
+    types = provider_node_types(services, provider)
+    prices = (
+        node_type.money(way)
+        for node_type in types
+        for way in node_type.offerings
+        if node_type.owned or way.capacity_type in (ON_DEMAND, SPOT)
+    )
+    return {"types": len(types), "usd_hour": min((price for price in prices if price is not None), default=None)}
 
 
 def get_type(services: Services, id_or_name: str, *, history: bool = False) -> dict[str, Any]:

@@ -31,6 +31,11 @@ def claim_quota_writes(
     return [Add(counter, by, limit=limit(name) if by > 0 else None) for name, counter in counters.items()]
 
 
+def used_claims(services: Services) -> int:
+    """Number of all claims of the tenant, as they count for its quota."""
+    return used(services.store, f"quota/{CLAIMS}")
+
+
 def remaining_claims(services: Services, provider: str, actor: str) -> int:
     """Number of further claims such as ``claim_quota_writes`` counts that may be made now."""
     rooms = []

@@ -117,6 +117,15 @@ def merged(current: Any, patch: Any) -> Any:
     return document
 
 
+class ProviderOffers(View):
+    """Node types that a provider offers."""
+
+    types: int
+    """Number of its node types, declared and discovered ones."""
+    usd_hour: float | None
+    """The least price of a node of it in USD an hour; null where none is known."""
+
+
 class NodeProviderView(View):
     """A source of nodes."""
 
@@ -145,6 +154,8 @@ class NodeProviderView(View):
     """What is observed of it, an aspect each."""
     node_types: list[str]
     """The bare names of the node types that its document declares."""
+    offers: ProviderOffers | None
+    """What it has on offer now; null where ``offers`` was not given."""
     labels: dict[str, str]
     """Labels by key."""
     annotations: dict[str, str]
