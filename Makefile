@@ -3,8 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 RUN_STAMP := .venv/.run-ready
-export PYTHONPATH := $(CURDIR):$(CURDIR)/layers/common/python:$(CURDIR)/client
-export MYPYPATH := layers/common/python:client
+export PYTHONPATH := $(CURDIR):$(CURDIR)/layers/common/python:$(CURDIR)/client:$(CURDIR)/constructs
+export MYPYPATH := layers/common/python:client:constructs
 # Set by some images and CI systems; compiling everything at each start would be most of what the tests do.
 export PYTHONDONTWRITEBYTECODE :=
 STAGE ?= dev
@@ -16,7 +16,7 @@ LOCAL = --port $(PORT) $(if $(LOCAL_HOME),--home $(LOCAL_HOME)) $(if $(KEYCLOAK)
 DOCUMENTS = $(filter-out docs/settings.md docs/security-routes.md,$(wildcard docs/*.md docs/decisions/*.md))
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run serve test test-console test-keycloak test-kubernetes check synth bench soak kubernetes vault tofu cost new-provider format openapi template settings docs clean
+.PHONY: help setup run serve test test-console test-keycloak test-kubernetes check synth bench soak kubernetes vault tofu cost new-provider format openapi template wheels settings docs clean
 
 help:  ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,9 +55,11 @@ soak: $(STAMP)  ## The same tests with the full counts; ends with one JSON line
 check: $(STAMP)  ## Lint, format, types, import rules, generated files, validators of others
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy app.py functions layers/common/python/stockyard stacks local client/stockyard_client benchmarks agent tests/harness
+	@$(BIN)/mypy app.py functions layers/common/python/stockyard stacks local client/stockyard_client constructs/stockyard_cdk constructs/stockyard_stack_resources benchmarks agent tests/harness
 	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --config constructs/.importlinter
 	@$(BIN)/python -m local.openapi --check
+	@$(BIN)/python -m local.cloudformation.properties --check
 	@$(BIN)/python -m local.assembly --check
 	@$(BIN)/python -m stacks.settings_page --check
 	@$(BIN)/python -m local.validators
@@ -72,12 +74,17 @@ format: $(STAMP)  ## Format and fix what can be fixed
 	@$(BIN)/ruff format .
 	@$(BIN)/mdformat $(DOCUMENTS)
 
-openapi: $(STAMP)  ## Write openapi.json and docs/security-routes.md from the code
+openapi: $(STAMP)  ## Write openapi.json, docs/security-routes.md and the properties of constructs from the code
 	@$(BIN)/python -m local.openapi
+	@$(BIN)/python -m local.cloudformation.properties
 
 template: $(STAMP)  ## Write local/dev_stage, which the local cloud deploys, from the stacks
 	@$(BIN)/python -m local.assembly
 	@$(BIN)/python -m local.openapi
+
+wheels: $(STAMP)  ## Build the wheels of the client and of the constructs into .cache/wheels
+	@$(BIN)/uv build --quiet --wheel --out-dir .cache/wheels client
+	@$(BIN)/uv build --quiet --wheel --out-dir .cache/wheels constructs
 
 settings: $(STAMP)  ## Write docs/settings.md from the code
 	@$(BIN)/python -m stacks.settings_page

@@ -6,7 +6,17 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TREES = ("layers/common", "functions", "stacks", "client", "agent", "local", "benchmarks", "tests/harness")
+TREES = (
+    "layers/common",
+    "functions",
+    "stacks",
+    "client",
+    "constructs",
+    "agent",
+    "local",
+    "benchmarks",
+    "tests/harness",
+)
 MOST_MODULES = 20
 
 

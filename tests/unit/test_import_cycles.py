@@ -18,6 +18,8 @@ ROOTS = {
     "agent": ROOT,
     "benchmarks": ROOT,
     "stockyard_client": ROOT / "client",
+    "stockyard_cdk": ROOT / "constructs",
+    "stockyard_stack_resources": ROOT / "constructs",
 }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 BUNDLES = ROOT / "layers" / "vendor" / "build"
 """Packages of others, as `make synth` installs them for the layer."""
-ROOMS = ("functions", "layers", "stacks", "local", "agent", "client", "benchmarks", "tests", "app.py")
+ROOMS = ("functions", "layers", "stacks", "local", "agent", "client", "constructs", "benchmarks", "tests", "app.py")
 BARE = frozenset(
     {
         *("another", "asked", "begun", "brought", "chosen", "ended", "found", "given", "gone", "got", "held", "it"),

@@ -227,7 +227,7 @@ class World:
         current = self.cluster(cluster)
         self.services.store.commit(Put(Fact(f"{cluster.id}/bootstrapped", "i-1", self.services.now())))
         report = machine_report(current.endpoint, authority)
-        report_ready(self.services, current, **report)
+        report_ready(self.services, current, report["kubeconfig"], report["certificate_authority"])
         return report
 
     def proof(self, cluster: Cluster, machine: str = "") -> dict[str, Any]:

@@ -1,0 +1,72 @@
+"""Part that the constructs share: one custom resource, whose document is what the API takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws_cdk import CustomResource, Duration, RemovalPolicy, Stack, Token
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct
+
+from stockyard_cdk.connection import Stockyard
+
+SERVICE_TIMEOUT = Duration.hours(1)
+"""The longest that CloudFormation waits for a custom resource."""
+
+
+class StockyardResource(Construct):
+    """A resource of Stockyard in a stack.
+
+    ``adopt`` takes over one of the name that is there already; such a one stays when the stack lets go of it.
+    ``secrets`` fill in fields that are secrets, by JSON pointer, such as ``/attributes/api_key``: the handler reads
+    them when it needs them, so they are in no template.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        kind: str,
+        stockyard: Stockyard,
+        document: Mapping[str, Any],
+        adopt: bool = False,
+        secrets: Mapping[str, secretsmanager.ISecret] | None = None,
+        removal_policy: RemovalPolicy = RemovalPolicy.DESTROY,
+    ) -> None:
+        super().__init__(scope, id)
+        stack = Stack.of(self)
+        properties: dict[str, Any] = {"Kind": kind, "Document": stack.to_json_string(dict(document))}
+        if adopt:
+            properties["Adopt"] = "true"
+        if secrets:
+            properties["Secrets"] = stack.to_json_string(
+                {place: secret.secret_arn for place, secret in secrets.items()}
+            )
+            for secret in secrets.values():
+                stockyard.grant_read(secret)
+        self.stockyard = stockyard
+        self.resource = CustomResource(
+            self,
+            "Resource",
+            service_token=stockyard.service_token,
+            resource_type=f"Custom::Stockyard{kind}",
+            properties=properties,
+            removal_policy=removal_policy,
+            service_timeout=SERVICE_TIMEOUT,
+        )
+        self.resource.node.add_dependency(stockyard)
+
+    @property
+    def physical_id(self) -> str:
+        """Physical id: place in the API, and the mark of this resource of this stack."""
+        return self.resource.ref
+
+    def output(self, name: str) -> str:
+        """An output as a text."""
+        return self.resource.get_att_string(name)
+
+    def number(self, name: str) -> int:
+        """An output as a number."""
+        return int(Token.as_number(self.resource.get_att(name)))

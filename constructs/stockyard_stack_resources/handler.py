@@ -1,0 +1,106 @@
+"""Entry points of the Lambda function, and what they are wired to."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+from stockyard_stack_resources.api import Api, Login
+from stockyard_stack_resources.errors import Busy, StackResourceError
+from stockyard_stack_resources.identity import Identity
+from stockyard_stack_resources.life import Life, kind_of_path
+from stockyard_stack_resources.requests import Change, Target
+from stockyard_stack_resources.stack import Look, check_awaited, is_living, looking
+
+LIMIT_SECONDS = "STOCKYARD_LIMIT_SECONDS"
+"""The variable with the seconds that the framework polls for."""
+MARGIN = timedelta(minutes=2)
+"""How long before that the handler says itself that it took too long: the framework would only say that it did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """Both entry points. ``limit`` is how long a request may take, from its first delivery."""
+
+    life: Life
+    look: Look
+    limit: timedelta
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def on_event(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Says which resource a request is about. It asks nothing of Stockyard, so that no answer of it can be lost
+        with something made."""
+        answer: dict[str, Any] = {"Since": self.now().isoformat()}
+        if event["RequestType"] == "Delete":
+            return {**answer, "PhysicalResourceId": event["PhysicalResourceId"]}
+        target = Target.read(event, event["ResourceProperties"])
+        resource = self.look(event["StackId"], event["LogicalResourceId"])
+        check_awaited(event, resource)
+        if resource is not None:
+            answer["Began"] = resource.since.isoformat()
+        if event["RequestType"] == "Update":
+            answer["Previous"] = event["PhysicalResourceId"]
+        return {**answer, "PhysicalResourceId": target.identity.physical_id}
+
+    def is_complete(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Takes one step, and says whether it was the last one, with the outputs then."""
+        trouble = "it is not ready yet"
+        try:
+            if event["RequestType"] == "Delete":
+                if self._removed(event):
+                    return {"IsComplete": True}
+            else:
+                check_awaited(event, self.look(event["StackId"], event["LogicalResourceId"]))
+                outputs = self.life.bring(Change.read(event))
+                if outputs is not None:
+                    return {"IsComplete": True, "Data": dict(outputs)}
+        except Busy as busy:
+            trouble = str(busy)
+        since = datetime.fromisoformat(event["Since"])
+        if self.now() - since > self.limit - MARGIN:
+            minutes = int((self.now() - since).total_seconds() // 60)
+            raise StackResourceError(f"{event['PhysicalResourceId']}: after {minutes} minutes {trouble}")
+        return {"IsComplete": False}
+
+    def _removed(self, event: Mapping[str, Any]) -> bool:
+        physical_id = str(event["PhysicalResourceId"])
+        identity = Identity.of_physical_id(physical_id)
+        if identity is None:  # nobody has ever answered, so CloudFormation has made up an id
+            identity = Target.read(event, event["ResourceProperties"]).identity
+        elif is_living(physical_id, self.look(event["StackId"], event["LogicalResourceId"])):
+            return True
+        return self.life.remove(identity, kind_of_path(identity.path), datetime.fromisoformat(event["Since"]))
+
+
+@cache
+def _handler() -> Handler:
+    """The handler of this function, by its environment and the clients of boto3."""
+    import boto3
+
+    secrets = boto3.client("secretsmanager")
+
+    def read_secret(arn: str) -> str:
+        return str(secrets.get_secret_value(SecretId=arn)["SecretString"])
+
+    def credentials() -> tuple[str, str]:
+        client = json.loads(read_secret(os.environ["STOCKYARD_CLIENT_SECRET"]))
+        return str(client["client_id"]), str(client["client_secret"])
+
+    api = Api(os.environ["STOCKYARD_URL"], Login(os.environ["STOCKYARD_ISSUER"], credentials))
+    limit = timedelta(seconds=int(os.environ[LIMIT_SECONDS]))
+    return Handler(Life(api, read_secret), looking(boto3.client("cloudformation")), limit)
+
+
+def on_event(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
+    """Entry point ``onEvent`` of the provider framework."""
+    return _handler().on_event(event)
+
+
+def is_complete(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
+    """Entry point ``isComplete`` of the provider framework."""
+    return _handler().is_complete(event)

@@ -1,0 +1,78 @@
+"""The stack as CloudFormation has it now: whether a request is still waited for.
+
+A request may be delivered twice, or hours after CloudFormation has gone on. Of such a one nothing may be made any more,
+since nothing would ever remove it.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from stockyard_stack_resources.errors import Superseded
+
+_SLACK = timedelta(seconds=10)
+"""How much earlier than the state of its resource a request may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackResource:
+    """State of a resource in its stack. ``since`` is when it became that."""
+
+    status: str
+    physical_id: str | None
+    since: datetime
+
+
+Look = Callable[[str, str], StackResource | None]
+"""(stack id, logical id) -> the resource; None where the stack has none of it."""
+
+
+def looking(client: Any) -> Look:
+    """``Look`` by a client of boto3 for CloudFormation."""
+
+    def look(stack_id: str, logical_id: str) -> StackResource | None:
+        try:
+            answer = client.describe_stack_resource(StackName=stack_id, LogicalResourceId=logical_id)
+        except client.exceptions.ClientError as error:
+            if error.response["Error"]["Code"] == "ValidationError":
+                return None
+            raise
+        detail = answer["StackResourceDetail"]
+        return StackResource(
+            detail["ResourceStatus"], detail.get("PhysicalResourceId"), detail["LastUpdatedTimestamp"].astimezone(UTC)
+        )
+
+    return look
+
+
+def check_awaited(event: Mapping[str, Any], resource: StackResource | None) -> None:
+    """Raises ``Superseded`` when CloudFormation does not wait for this creation or update any more."""
+    expected = "UPDATE_IN_PROGRESS" if event["RequestType"] == "Update" else "CREATE_IN_PROGRESS"
+    status = None if resource is None else resource.status
+    if resource is None or status != expected:
+        raise Superseded(f"CloudFormation does not wait for this any more: the resource is {status or 'gone'}")
+    began = event.get("Began")
+    sent = sent_at(str(event.get("ResponseURL", "")))
+    if (began is not None and began != resource.since.isoformat()) or (
+        sent is not None and sent < resource.since - _SLACK
+    ):
+        raise Superseded("CloudFormation waits for a later request of this resource")
+
+
+def is_living(physical_id: str, resource: StackResource | None) -> bool:
+    """Whether the stack keeps the resource of that physical id: a deletion is of an earlier life then."""
+    return resource is not None and resource.physical_id == physical_id and not resource.status.startswith("DELETE")
+
+
+def sent_at(response_url: str) -> datetime | None:
+    """Time at which CloudFormation has signed the response URL; None where it does not say."""
+    query = urllib.parse.parse_qs(urllib.parse.urlsplit(response_url).query)
+    (date, *_) = query.get("X-Amz-Date", [""])
+    if not re.fullmatch(r"\d{8}T\d{6}Z", date):
+        return None
+    return datetime.strptime(date, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)

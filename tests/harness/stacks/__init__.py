@@ -1,0 +1,1 @@
+"""Stacks of CloudFormation against the product's own API in one process."""
