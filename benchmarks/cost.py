@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.stockyard_agent.pod_reports import REFRESH_SECONDS
-from benchmarks import node_cost, overlay_cost, rates, site_cost
+from benchmarks import node_cost, rates, site_cost
 from stacks.functions import FUNCTIONS, SCHEDULES
 from stacks.names import Names
 from stacks.synth import synthesize
@@ -355,9 +355,11 @@ def main() -> int:
     lines += _tables_of_nodes(template)
     lines += _table("With the setting cloudfront, on top of an idle stage", cloudfront(edge))
     lines += _table("With the setting cloudfront, on top of a cluster", cloudfront_of_cluster())
-    over = overlay_cost.of_quiet_cluster(QUIET_REQUESTS)
+    over = site_cost.overlay_of_quiet_cluster(QUIET_REQUESTS)
     lines += _table("With an overlay, on top of a quiet cluster: Stockyard's account", over)
-    lines += _table("A quiet node of another network, three hubs: the tenant's account", overlay_cost.of_far_node())
+    lines += _table(
+        "A quiet node of another network, three hubs: the tenant's account", site_cost.overlay_of_far_node()
+    )
     sys.stdout.write("\n".join(lines) + "\n")
     figures = {
         "benchmark": "cost",

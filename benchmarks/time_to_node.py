@@ -86,27 +86,27 @@ def played(story: str, seed: int, switches: Sequence[str], there: Mapping[str, A
 
 
 def _measured(story: str, stage: Stage, scene: Scene) -> dict[str, Any]:
-    begun, first = stage.time.now, len(stage.marks)
+    start, first = stage.time.now, len(stage.marks)
     counts, units = stage.counts.copy(), stage.units.copy()
     acts = {"claim": scene.new_claim, "delete": scene.delete_claim, "spot": scene.warn}
     stage.time.spawn(acts[story] if story in acts else lambda: scene.pod("new"))
-    seconds, last = {}, begun
+    seconds, last = {}, start
     for part, name in HOPS[story]:
         mark = _await(stage, name, first, story)
         seconds[part], last = mark.moment - last, mark.moment
     cost = {**(stage.counts - counts), **{f"{kind} units": n - units[kind] for kind, n in stage.units.items()}}
     stage.time.run(lambda: False, SETTLED / 10)
-    return {"seconds": {**seconds, "all": last - begun}, "cost": cost, "templates": stage.cloud.templates}
+    return {"seconds": {**seconds, "all": last - start}, "cost": cost, "templates": stage.cloud.templates}
 
 
-def _await(stage: Stage, name: str, first: int, what: str) -> Mark:
+def _await(stage: Stage, name: str, first: int, need: str) -> Mark:
     """The first mark of that name since the mark number ``first``."""
 
     def there() -> bool:
         return any(mark.name == name for mark in stage.marks[first:])
 
     if not stage.time.run(there, PATIENCE):
-        raise AssertionError(f"{what}: no {name} within {PATIENCE} s")
+        raise AssertionError(f"{need}: no {name} within {PATIENCE} s")
     return next(mark for mark in stage.marks[first:] if mark.name == name)
 
 

@@ -69,10 +69,10 @@ class Cloud:
 
     def _described(self, request: Mapping[str, Any]) -> Answer:
         names = request.get("InstanceIds", list(self.machines))
-        found = [self.machines[name] for name in names if name in self.machines]
-        wanted = {(each["Name"].removeprefix("tag:"), each["Values"][0]) for each in request.get("Filters", ())}
-        shown = [each for each in found if wanted <= {(tag["Key"], tag["Value"]) for tag in each["Tags"]}]
-        return {"Reservations": [{"Instances": shown}]}
+        machines = [self.machines[name] for name in names if name in self.machines]
+        tags = {(each["Name"].removeprefix("tag:"), each["Values"][0]) for each in request.get("Filters", ())}
+        matching = [each for each in machines if tags <= {(tag["Key"], tag["Value"]) for tag in each["Tags"]}]
+        return {"Reservations": [{"Instances": matching}]}
 
     def _terminate(self, request: Mapping[str, Any]) -> Answer:
         for name in request["InstanceIds"]:

@@ -55,15 +55,15 @@ class PlayedKubernetes:
 
     def _watched(self, path: str, query: Mapping[str, str], quiet: float | None) -> bytes:
         """The lines of a watch until it is over, or until nothing has come for ``quiet`` seconds after a line."""
-        log, begun = self.changes.setdefault(path, []), int(query["resourceVersion"]) - 1
-        end, told = self.time.now + float(query["timeoutSeconds"]), begun
+        log, position = self.changes.setdefault(path, []), int(query["resourceVersion"]) - 1
+        end, reached = self.time.now + float(query["timeoutSeconds"]), position
         last: float | None = None
         while self.time.now < end and not (quiet is not None and last is not None and self.time.now - last >= quiet):
-            while told < len(log) and log[told][0] <= self.time.now:
-                told, last = told + 1, self.time.now
+            while reached < len(log) and log[reached][0] <= self.time.now:
+                reached, last = reached + 1, self.time.now
             self.time.sleep(STEP)
-        lines = [json.dumps(event) for _, event in log[begun:told]]
-        bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(told + 1)}}}
+        lines = [json.dumps(event) for _, event in log[position:reached]]
+        bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(reached + 1)}}}
         return "\n".join([*lines, json.dumps(bookmark)]).encode()
 
 

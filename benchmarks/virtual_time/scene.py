@@ -57,7 +57,7 @@ class Scene:
     kube: PlayedKubernetes = field(init=False)
     cluster: Cluster = field(init=False)
     claims: list[NodeClaim] = field(default_factory=list)
-    _same: random.Random = field(default_factory=lambda: random.Random(1))
+    _ids: random.Random = field(default_factory=lambda: random.Random(1))
     """Of ids, which are the same in every scene: by them what is there in EC2 is known again."""
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class Scene:
             self._node(claim, now)
 
     def _id(self, prefix: str) -> str:
-        return ids.make(prefix, BEGAN, self._same.randbytes(10))
+        return ids.make(prefix, BEGAN, self._ids.randbytes(10))
 
     def _records(self, now: str) -> Sequence[Record]:
         role = {"role_arn": f"arn:aws:iam::{ACCOUNT}:role/stockyard"}
@@ -265,7 +265,7 @@ class Scene:
         return Attestor()
 
     def tell_node(self) -> None:
-        """What the agent has told of the first node before."""
+        """The first node as the agent has told of it before."""
         claim, now = self.claims[0], times.to_text(self.stage.time.moment())
         node = json.dumps({"name": claim.name, "uid": f"node-{claim.name}", "ready": "True"})
         wiring.registry().store(TENANT).commit(Put(Fact(f"{claim.id}/node", node, now)))

@@ -253,7 +253,7 @@ class Stage:
                     self._wait(reader, crc32(partition) % (SHARDS * reader.lanes), _as_lambda_sees(record))
 
     def _claim_mark(self, record: Mapping[str, Any]) -> Mark | None:
-        """What has become of a claim: ``claim created``, ``claim bound`` or ``claim gone``."""
+        """The mark of a change of a claim: ``claim created``, ``claim bound`` or ``claim gone``."""
         new, old = record["dynamodb"].get("NewImage"), record["dynamodb"].get("OldImage")
         if (new or old or {}).get("kind", {}).get("S") != "NodeClaim":
             return None

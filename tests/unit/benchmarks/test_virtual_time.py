@@ -14,17 +14,17 @@ SCALE = Path(__file__).resolve().parents[3] / "docs" / "scale.md"
 
 
 def test_work_sleeps_by_the_clock_and_one_piece_runs_at_a_time():
-    time, seen = VirtualTime(), []
+    time, steps = VirtualTime(), []
 
     def work(name: str, seconds: float) -> None:
         for _ in range(2):
             time.sleep(seconds)
-            seen.append((name, round(time.now, 1)))
+            steps.append((name, round(time.now, 1)))
 
     time.spawn(lambda: work("slow", 3.0))
     time.spawn(lambda: work("quick", 1.0), 0.5)
     assert not time.run(lambda: False, 100)
-    assert seen == [("quick", 1.5), ("quick", 2.5), ("slow", 3.0), ("slow", 6.0)]
+    assert steps == [("quick", 1.5), ("quick", 2.5), ("slow", 3.0), ("slow", 6.0)]
 
 
 def test_work_that_fails_ends_the_time():

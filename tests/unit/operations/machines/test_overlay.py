@@ -13,7 +13,7 @@ import pytest
 
 from agent.stockyard_agent.overlay import OverlayList
 from benchmarks.cost import AGENT_WRITES
-from benchmarks.overlay_cost import OVERLAY_READS, OVERLAY_WRITES
+from benchmarks.site_cost import OVERLAY_READS, OVERLAY_WRITES
 from local.kubernetes.store import Key
 from stockyard.domain.clusters import overlay as rules
 from stockyard.domain.models.clusters.observations import OverlayList as Answer
