@@ -103,6 +103,8 @@ class Explanation(Model):
     chosen: dict[str, Any] | None = None
     options: tuple[dict[str, Any], ...] = ()
     """All ways that the provider was given, the cheapest first."""
+    passed_over: dict[str, str] = Field(default_factory=dict)
+    """Reasons why the launch did not take options that cost less, by their types."""
     groups: tuple[TypeGroup, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     considered: dict[str, int] = Field(default_factory=dict)

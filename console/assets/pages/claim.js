@@ -125,18 +125,18 @@ export function Claims({ query }) {
 const asked = (claim) => [resources(claim.resources).replace("–", ""), claim.provider && `provider ${claim.provider}`, ...claim.requirements.map((each) => `${each.key.split("/").pop()} ${each.operator === "In" ? each.values.slice(0, 4).join(" or ") + (each.values.length > 4 ? ` or ${each.values.length - 4} more` : "") : `${each.operator} ${each.values.join(", ")}`}`)].filter(Boolean).join(", ") || "any machine";
 
 /** Sentence of why it was not the least, from what the explanation has. */
-function notTheLeast(chosen, options) {
+function notTheLeast(chosen, options, passedOver) {
   const least = options[0];
   if (!least || least.usd_hour === null || chosen.usd_hour === null) return "Its price is not known, so there is nothing to compare.";
   const more = chosen.usd_hour - least.usd_hour;
   if (more < 0.00005) return options.length > 1 ? `It is the cheapest of ${plural(options.length, "offer")} that fit${options.length === 1 ? "s" : ""}.` : "It is the cheapest that fits.";
-  const spot = chosen.capacity_type === "spot" ? " Of spot the cloud weighs the price against how likely it takes a machine back." : "";
-  return `Cheapest was ${bare(least.type)}. The provider was given the ${plural(options.length, "cheapest offer")} and took this one.${spot} The difference is ${hour(more)} USD/hour, ${difference(more * HOURS)} USD/month.`;
+  const reason = passedOver[least.type];
+  return `Cheapest was ${bare(least.type)}. The provider was given the ${plural(options.length, "cheapest offer")} and took this one${reason ? `: ${reason}` : ""}. The difference is ${hour(more)} USD/hour, ${difference(more * HOURS)} USD/month.`;
 }
 
 function ladderRows(explanation) {
-  const { chosen, options, candidates } = explanation;
-  const rows = options.map((each) => ({ key: `${each.type} ${each.capacity_type}`, name: bare(each.type), usd: each.usd_hour, about: each.capacity_type, chosen: Boolean(chosen) && each.type === chosen.type && each.capacity_type === chosen.capacity_type }));
+  const { chosen, options, candidates, passed_over: passedOver } = explanation;
+  const rows = options.map((each) => ({ key: `${each.type} ${each.capacity_type}`, name: bare(each.type), usd: each.usd_hour, about: each.capacity_type, why: passedOver[each.type], chosen: Boolean(chosen) && each.type === chosen.type && each.capacity_type === chosen.capacity_type }));
   const seen = new Set(options.map((each) => each.type));
   for (const each of candidates) if (each.rule === null && !seen.has(each.type)) { seen.add(each.type); rows.push({ key: each.type, name: bare(each.type), usd: each.usd_hour, about: each.capacity_type }); }
   return rows.sort((a, b) => (a.usd ?? Infinity) - (b.usd ?? Infinity));
@@ -146,7 +146,7 @@ function WhyThis({ claim, explanation }) {
   const { chosen, options } = explanation, rows = ladderRows(explanation);
   const { bound, gap } = explanation;
   const funnel = funnelRows(explanation.considered, explanation.groups, options.length, 1);
-  return html`<${Card}><div class="verdict"><div><span class="label">Chosen</span><p><span class="figure">${bare(chosen.type)}</span> <span class="second">${chosen.capacity_type}, ${chosen.zones.map((zone) => (zone === "*" ? "any zone" : zone)).join(", ")}, provider ${chosen.provider}</span></p><p class="second prose">${notTheLeast(chosen, options)}${explanation.opt_in ? ` ${explanation.opt_in}` : ""}</p></div>
+  return html`<${Card}><div class="verdict"><div><span class="label">Chosen</span><p><span class="figure">${bare(chosen.type)}</span> <span class="second">${chosen.capacity_type}, ${chosen.zones.map((zone) => (zone === "*" ? "any zone" : zone)).join(", ")}, provider ${chosen.provider}</span></p><p class="second prose">${notTheLeast(chosen, options, explanation.passed_over)}${explanation.opt_in ? ` ${explanation.opt_in}` : ""}</p></div>
       <div class="nums"><div><span class="label">USD/hour</span><p class="figure">${hour(chosen.usd_hour)}</p></div><div title="Each type was looked at: no machine that fits and can be had costs less now"><span class="label">Proven bound</span><p class="figure light">${bound === null ? "none" : hour(bound)}</p></div><div><span class="label">Gap</span><p class="figure">${gap === null ? "none" : gap < 0.0005 ? "0 %" : `+${Math.round(gap * 100)} %`}</p></div></div></div><//>
     <div class="columns half"><${Card} title=${`From ${funnel.total.toLocaleString()} types to one`} end=${explanation.decided_at && html`<span>decided <${Time} at=${explanation.decided_at} /></span>`} foot=${html`<span>A type counts at the first rule that it breaks. Open a row to see its types.</span><span class="end"><${Copies} command=${asCommand("claim", "explain", claim.name)} ask=${["ExplainNodeClaim", { id: claim.name }]} /></span>`}><${Funnel} ...${funnel} /><//>
       <div class="stack">${gap !== null && gap >= 0.0005 && html`<${Card} title="Gap to the proven bound" end="USD/hour"><${GapBar} usd=${chosen.usd_hour} bound=${bound} what="it costs" least="none that fits costs less than" /><//>`}<${Card} title="Prices of what fits" about=${`${Math.min(10, rows.length)} of ${funnel.fit.toLocaleString()}`} end="USD/hour, dashed: least">${rows.length ? html`<${Ladder} rows=${rows} />` : html`<p class="aside quiet">No price is known.</p>`}<//></div></div>`;

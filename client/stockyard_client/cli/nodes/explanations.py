@@ -127,11 +127,19 @@ def verdict(context: Context, explanation: Explanation) -> str:
 
 
 def _why_not_the_cheapest(explanation: Explanation) -> str:
-    """A cloud that is offered several types takes the one that it has; empty where the cheapest one was taken."""
+    """Sentence of why a dearer type was taken than the cheapest that the provider was given; empty where the cheapest
+    one was taken."""
     options = explanation.options
     if len(options) < 2 or options[0].get("type") == (explanation.chosen or {}).get("type"):
         return ""
-    return f" Of {len(options)} types that the provider was given it took that one."
+    reasons = explanation.passed_over
+    if not reasons:
+        return f" Of {len(options)} types that the provider was given it took that one."
+    names_by_reason: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names_by_reason.setdefault(reason, []).append(name)
+    texts = [f"{names_of(names, len(names))}: {reason}" for reason, names in names_by_reason.items()]
+    return f" Cheaper ones were passed over. {'; '.join(texts)}."
 
 
 def fitting_types(explanation: Explanation) -> list[Fitting]:

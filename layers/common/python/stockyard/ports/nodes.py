@@ -331,8 +331,9 @@ class NodeSource(Protocol):
 
     def launch(self, work: NodeWork) -> Outcome:
         """Make the claim's machine, by the placement's options in order. Facts: ``machine_id``, ``type``,
-        ``capacity_type``, ``zone``, and ``reserved_until`` as ``EndsMachines.ends_at`` says it; before it is done
-        ``HINDRANCE``. Run twice it finds the machine of the first run."""
+        ``capacity_type``, ``zone``, ``reserved_until`` as ``EndsMachines.ends_at`` says it, and ``PASSED_OVER`` where
+        it knows more than that an earlier option could not be had; before it is done ``HINDRANCE``. Run twice it finds
+        the machine of the first run."""
 
     def look(self, work: NodeWork) -> Machine:
         """The claim's machine as it is now."""

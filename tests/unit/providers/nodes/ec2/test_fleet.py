@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from stockyard.domain.nodes.node_types import ANY
+from stockyard.domain.nodes.records import PASSED_OVER
 from stockyard.domain.values import times
 from stockyard.errors import CapacityAwaited, InsufficientCapacity, VendorError, VendorQuotaExceeded, VendorRefused
 from stockyard.providers.nodes.ec2 import fleet
@@ -252,3 +254,23 @@ def test_other_invalid_configuration_is_refused(hand: Any, answers: Any) -> None
     with pytest.raises(VendorError) as caught:
         hand.launch()
     assert not isinstance(caught.value, InsufficientCapacity)
+
+
+def test_types_that_ec2_passed_over_have_its_reason(hand: Any, answers: Any, build: Any) -> None:
+    hand.place(build.option("t3.medium"), build.option("m6i.large"))
+    hand.prepare()
+    names = [option.type.partition(".")[2] for option in hand.claim.placement.options]
+    real = {"Instances": [{"InstanceIds": ["i-1"], "InstanceType": names[1]}]}
+    error = {"LaunchTemplateAndOverrides": {"Overrides": {"InstanceType": names[0]}}}
+    answers.left.append({**real, "Errors": [{**error, "ErrorCode": "InsufficientInstanceCapacity"}]})
+    reasons = json.loads(hand.launch().facts[PASSED_OVER])
+    assert reasons == {hand.claim.placement.options[0].type: "EC2 had none: InsufficientInstanceCapacity"}
+    for capacity_type, strategy, words in (
+        ("spot", "", "price-capacity-optimized"),
+        ("spot", "capacity-optimized", "capacity-optimized"),
+        ("spot", "lowest-price", None),
+        ("on-demand", "", None),
+        ("on-demand", "diversified", "diversified"),
+    ):
+        reason = fleet.preference(capacity_type, strategy)
+        assert reason is None if words is None else reason is not None and f"({words})" in reason, strategy

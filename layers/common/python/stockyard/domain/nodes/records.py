@@ -63,6 +63,11 @@ class NodeProvider(VersionedRecord):
         return now < self.removing_until
 
 
+PASSED_OVER = "passed_over"
+"""The fact of a launch that took another option than the cheapest: a JSON object with the vendor's reason for each
+type that it passed over, by the type's canonical name."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlacementOption:
     """One way to launch a claim's machine. ``type`` is the canonical name of the node type."""
@@ -105,6 +110,8 @@ class Placement:
     """The launch group that the claim was placed with; empty: it is launched alone."""
     owned: bool = False
     """Whether its machine is one that its owner has anyway."""
+    passed_over: dict[str, str] = field(default_factory=dict)
+    """Reasons why the launch did not take options that cost less, by their types."""
 
     def may_be_in(self, zones: Sequence[str]) -> bool:
         """Whether the node's zone is one of these, as far as it is known; ``*`` is any zone."""

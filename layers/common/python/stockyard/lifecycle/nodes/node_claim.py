@@ -14,10 +14,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from stockyard.domain.nodes.records import PASSED_OVER
 from stockyard.domain.records import NodeClaim, Operation, PhaseRecord, Placement
 from stockyard.domain.values.conditions import Condition
 from stockyard.domain.values.states import PowerWish
@@ -34,6 +36,8 @@ FAILED: Final = "Failed"
 DELETING = "Deleting"
 """What events call a claim on its way out; its phase stays what it was."""
 
+NOT_TO_BE_HAD = "could not be had when the machine was made"
+"""Why a source that tries its options in their order took a later one."""
 ADOPTED, ADOPTED_TEXT = "Adopted", "The claim was made for a node that its group has made by itself."
 """Why a claim is there that neither a person nor a pod has asked for."""
 
@@ -53,7 +57,12 @@ def launched(placement: Placement, facts: Mapping[str, str]) -> Placement:
     zones = (facts["zone"],) if facts.get("zone") else placement.zones
     counted = placement.counted and name == placement.type
     launch = replace(placement, type=name, capacity_type=capacity_type, zones=zones, counted=counted)
-    return launch if option is None else replace(launch, usd_hour=option.usd_hour, cost=option.cost)
+    if option is None:
+        return launch
+    vendor_reasons: dict[str, str] = json.loads(facts.get(PASSED_OVER) or "{}")
+    cheaper_types = [o.type for o in placement.options if o.cost < option.cost and o.type != name]
+    passed_over = {name: vendor_reasons.get(name, NOT_TO_BE_HAD) for name in cheaper_types}
+    return replace(launch, usd_hour=option.usd_hour, cost=option.cost, passed_over=passed_over)
 
 
 class NodeClaimMoves(Moves[NodeClaim]):

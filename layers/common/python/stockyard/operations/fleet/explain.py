@@ -71,6 +71,7 @@ def explain_claim(services: Services, id_or_name: str, *, with_cures: bool = Fal
         "decided_at": placed.decided_at if placed else None,
         "chosen": selected,
         "options": option_views(placed) if placed else [],
+        "passed_over": placed.passed_over if placed else {},
         "groups": _group_views(groups(relevant)),
         "candidates": [_candidate(evaluation) for evaluation in evaluations[:MAX_CANDIDATES]],
         "considered": placed.considered if placed and placed.considered else _counted(evaluations),

@@ -92,6 +92,8 @@ class ExplanationView(View):
     """The way that was chosen; null for none."""
     options: list[PlacementOption]
     """All ways that came into question, the cheapest first."""
+    passed_over: dict[str, str]
+    """Why the launch did not take options that cost less, by their types; empty where it took the cheapest."""
     groups: list[GroupView]
     """The types that were not chosen: what fits too, then what each rule excluded."""
     candidates: list[CandidateView]

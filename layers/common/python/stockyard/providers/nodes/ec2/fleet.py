@@ -26,6 +26,11 @@ TOO_LOW = "SpotMaxPriceTooLow"
 _SUBNET = re.compile(r"subnet-[0-9A-Za-z]+")
 _NOT_IN_ZONE = re.compile(r"not supported in your requested Availability Zone", re.IGNORECASE)
 DIVERSIFIED = "diversified"
+_PREFERENCES: Mapping[str, str] = {
+    "price-capacity-optimized": "EC2 weighs the price against how likely it takes the machine back",
+    "capacity-optimized": "EC2 takes the type of which it has most to spare, whatever it costs",
+    DIVERSIFIED: "EC2 spreads machines over the types",
+}
 SPOT_STRATEGY = "price-capacity-optimized"
 """What EC2 does with spot where the document says nothing."""
 _MAX_NAMES = 5
@@ -71,10 +76,12 @@ class LaunchedMachine:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The machines that were launched; ``short`` says why they are fewer than were asked for."""
+    """The machines that were launched; ``short`` says why they are fewer than were asked for, and ``refused`` why
+    types were not launched, by their names."""
 
     machines: list[LaunchedMachine]
     short: InsufficientCapacity | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 class AboveBid(InsufficientCapacity):
@@ -98,13 +105,31 @@ def launch(calls: Calls, request: Request) -> Answer:
         for entry in answer.get("Instances") or ()
         for machine in entry["InstanceIds"]
     ]
+    errors = answer.get("Errors") or ()
     if len(machines) >= request.count:
-        return Answer(machines)
-    reason = _reason(request, answer.get("Errors") or ())
+        return Answer(machines, refused=_refused_types(errors))
+    reason = _reason(request, errors)
     if not machines:
         raise reason
     # For what else it may be, the next call for those without a machine has an answer of its own.
-    return Answer(machines, reason if isinstance(reason, InsufficientCapacity) else InsufficientCapacity(reason.detail))
+    short = reason if isinstance(reason, InsufficientCapacity) else InsufficientCapacity(reason.detail)
+    return Answer(machines, short, _refused_types(errors))
+
+
+def _refused_types(errors: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Reason of EC2 for each type that an error names."""
+    return {
+        str(_override(error)["InstanceType"]): f"EC2 had none: {error.get('ErrorCode') or 'no reason given'}"
+        for error in errors
+        if _override(error).get("InstanceType")
+    }
+
+
+def preference(capacity_type: str, strategy: str) -> str | None:
+    """Reason why EC2 may take a type that is not the cheapest one on offer. ``strategy`` is the one of the claim or of
+    the provider, empty for none. None where EC2 takes the cheapest."""
+    named = strategy or (SPOT_STRATEGY if capacity_type == SPOT else "")
+    return f"{_PREFERENCES[named]} ({named})" if named in _PREFERENCES else None
 
 
 def parameters(request: Request) -> dict[str, Any]:

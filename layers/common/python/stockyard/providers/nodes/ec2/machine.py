@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from stockyard import kubernetes_versions
 from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT
 from stockyard.domain.nodes.properties import ROOT_DISK
+from stockyard.domain.nodes.records import PASSED_OVER
 from stockyard.domain.pools.bids import ABOVE_BID, Bid
 from stockyard.domain.records import Resource
 from stockyard.domain.values.states import MachineState, PowerWish
@@ -65,6 +67,8 @@ class Launch:
     on_demand: Mapping[str, float] = field(default_factory=dict)
     """USD an hour by instance type, where it is known."""
     launched: list[LaunchedMachine] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why EC2 did not launch types, by their names, where the call of this try has told."""
 
     def run(self) -> Outcome:
         """The machine, and what it has become. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
@@ -116,7 +120,9 @@ class Launch:
         template = self.template(line.detail)
         token = hashlib.sha256(f"{line.token}/{line.detail['asked_at']}".encode()).hexdigest()[:32]
         request = self.request(line.detail, template, token, marks)
-        self.launched.extend(self.ask(request, fresh=template.fresh).machines)
+        answer = self.ask(request, fresh=template.fresh)
+        self.launched.extend(answer.machines)
+        self.refused.update(answer.refused)
         return self.launched[0].machine_id
 
     def template(self, choice: Mapping[str, Any]) -> templates.Template:
@@ -226,7 +232,20 @@ class Launch:
             capacity_type = SPOT if item.get("InstanceLifecycle") == "spot" else ON_DEMAND
         name = f"{self.work.provider.name}.{kind}"
         host = {"host_name": str(item["PrivateDnsName"])} if names_node and item is not None else {}
-        return {"machine_id": machine_id, "type": name, "capacity_type": capacity_type, "zone": zone, **host}
+        reasons = self._passed_over(kind, capacity_type)
+        return {"machine_id": machine_id, "type": name, "capacity_type": capacity_type, "zone": zone, **host, **reasons}
+
+    def _passed_over(self, kind: str, capacity_type: str) -> dict[str, str]:
+        """The fact of why types before this one in the placement's order were not launched, as far as EC2 says it."""
+        work = self.work
+        named = types(work.claim, work.provider, capacity_type)
+        earlier = named[: named.index(kind)] if kind in named else []
+        general = fleet.preference(capacity_type, strategy(work.claim.properties, work.provider))
+        reasons = {name: self.refused.get(name) or general for name in earlier}
+        reasons_by_type = {
+            f"{work.provider.name}.{name}": reason for name, reason in reasons.items() if reason is not None
+        }
+        return {PASSED_OVER: json.dumps(reasons_by_type)} if reasons_by_type else {}
 
 
 def label(work: NodeWork, capacity_type: str) -> str:

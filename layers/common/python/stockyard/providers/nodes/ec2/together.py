@@ -6,6 +6,8 @@ resource: to tag each with its claim would take as many calls as launching each 
 
 from __future__ import annotations
 
+import json
+
 from stockyard.domain.nodes.launch_groups import INTENDED, MADE, OPEN, refusal_of, share
 from stockyard.domain.records import LaunchGroup, NodeClaim
 from stockyard.domain.values.times import from_text, to_text
@@ -52,6 +54,7 @@ def launch(attempt: Launch, group: Group, owner: tags.Owner) -> Outcome:
         raise refusal_of(record)
     if machine["type"]:
         attempt.launched.append(fleet.LaunchedMachine(machine["id"], machine["type"], machine["zone"]))
+        attempt.refused.update(json.loads(machine.get("refused", "{}")))
     _take(attempt.maker, attempt.work.claim, machine["id"])
     return attempt.outcome(machine["id"])
 
@@ -105,7 +108,10 @@ def _call(attempt: Launch, group: Group, owner: tags.Owner, record: LaunchGroup)
         if error.code != REPEATED:
             group.opened(record, PAUSE if isinstance(error, NotYetVisible) else 0)
         raise
-    machines = [{"id": machine.machine_id, "type": machine.type, "zone": machine.zone} for machine in answer.machines]
+    refused = {"refused": json.dumps(answer.refused)} if answer.refused else {}
+    machines = [
+        {"id": machine.machine_id, "type": machine.type, "zone": machine.zone, **refused} for machine in answer.machines
+    ]
     updated = group.made(record, machines, answer.short) or record
     assigned = {machine["id"] for machine in updated.machines.values()}
     for machine in answer.machines:
