@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stockyard_client.resources.base import Clusters, Events, Operations
     from stockyard_client.resources.costs import CostReports, Metrics
     from stockyard_client.resources.disruption import Disruption
-    from stockyard_client.resources.nodes import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices
+    from stockyard_client.resources.nodes import Manifests, NodeClaims, NodeProviders, NodeTypes, Prices, SetMembers
     from stockyard_client.resources.os_images import OSImages
     from stockyard_client.resources.pools import PlacementPlans, Pools
     from stockyard_client.resources.profiles import Profiles
@@ -164,6 +164,13 @@ class Client:
         from stockyard_client.resources.nodes import NodeClaims
 
         return NodeClaims(self._transport, self._pace)
+
+    @cached_property
+    def set_members(self) -> SetMembers:
+        """What was applied together, as a set of manifests."""
+        from stockyard_client.resources.nodes import SetMembers
+
+        return SetMembers(self._transport, self._pace)
 
     @cached_property
     def manifests(self) -> Manifests:

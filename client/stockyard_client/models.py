@@ -227,3 +227,5 @@ class Plan(Model):
     """What a change of a ready cluster does, in order."""
     rejected: tuple[Any, ...] = ()
     warnings: tuple[Any, ...] = ()
+    unnamed: tuple[dict[str, Any], ...] = ()
+    """Of manifests of a set: what it has applied before and no document names."""

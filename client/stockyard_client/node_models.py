@@ -128,6 +128,18 @@ class Applied(Model):
     operation_id: str | None = None
 
 
+class SetMember(Model):
+    """One thing that a set of manifests has applied; ``cluster`` is that of a pool, None of anything else."""
+
+    set: str
+    kind: str
+    id: str
+    name: str
+    cluster: str | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    applied_at: str | None = None
+
+
 class PriceOf(Model):
     """Price of one thing in a region; ``price`` is None where it is not known."""
 

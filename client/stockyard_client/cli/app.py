@@ -48,6 +48,7 @@ COMMANDS = {
     "apply": Command("manifests.apply", "apply", "Make what manifests ask for, and change what differs."),
     "diff": Command("manifests.diff", "diff", "Show what apply would change, field by field."),
     "delete": Command("manifests.delete", "delete", "Delete what files name, in reverse order."),
+    "set": Command("manifests.members", "app", "Sets of manifests: what was applied together."),
     "plan": Command("pools.placements", "plan", "Say which nodes pods would need, and what they cost."),
     "simulate": Command("pools.simulations", "simulate", "Replay a history of pods against policies."),
     "login": Command("tenant.people", "login", "Log in with a browser."),

@@ -7,7 +7,7 @@ from typing import Any
 
 from stockyard_client.following import OnTrouble
 from stockyard_client.models import Operation, Plan
-from stockyard_client.node_models import Applied, Explanation, NodeClaim, NodeProvider, NodeType, PriceOf
+from stockyard_client.node_models import Applied, Explanation, NodeClaim, NodeProvider, NodeType, PriceOf, SetMember
 from stockyard_client.resources.base import Body, Collection, parsed, path
 
 
@@ -162,26 +162,52 @@ class Manifests(Collection):
         *,
         create_only: bool = False,
         prune: bool = False,
+        set_name: str | None = None,
+        take: bool = False,
         idempotency_key: str | None = None,
     ) -> AppliedList:
         """Makes what is not there and changes what differs; all are checked before one is stored.
 
         With ``create_only`` whatever is there already is refused (409), and nothing is written. With ``prune`` pools
-        that came by a vcluster.yaml and that those of the documents do not name are deleted.
+        that came by a vcluster.yaml and that those of the documents do not name are deleted. With ``set_name`` all of
+        them belong to that set; what belongs to another one is refused (409) without ``take``.
         """
-        query = {**({"create_only": "true"} if create_only else {}), **({"prune": "true"} if prune else {})}
+        query = _query(create_only=create_only, prune=prune, set_name=set_name, take=take)
         answer = self._transport.send(
             "POST", path(self.name), query=query, body=[*documents], idempotency_key=idempotency_key
         ).object()
         results = [parsed(Applied, item) for item in answer.get("results", ())]
         return AppliedList(results, answer.get("warnings", ()))
 
-    def plan(self, documents: Sequence[Body], *, create_only: bool = False, prune: bool = False) -> Plan:
+    def plan(
+        self,
+        documents: Sequence[Body],
+        *,
+        create_only: bool = False,
+        prune: bool = False,
+        set_name: str | None = None,
+        take: bool = False,
+    ) -> Plan:
         """Plans what :meth:`apply` would do."""
-        query = {**({"create_only": "true"} if create_only else {}), **({"prune": "true"} if prune else {})}
+        query = _query(create_only=create_only, prune=prune, set_name=set_name, take=take)
         query["dry_run"] = "true"
         answer = self._transport.send("POST", path(self.name), query=query, body=[*documents]).object()
         return parsed(Plan, answer.get("plan", {}))
+
+
+def _query(*, create_only: bool, prune: bool, set_name: str | None, take: bool) -> dict[str, str]:
+    flags = {"create_only": create_only, "prune": prune, "take": take}
+    return {**{name: "true" for name, given in flags.items() if given}, **({"set": set_name} if set_name else {})}
+
+
+class SetMembers(Collection):
+    """What was applied together, as a set of manifests."""
+
+    name = "set-members"
+
+    def list(self, *, set_name: str | None = None, page_size: int | None = None) -> Iterator[SetMember]:
+        """What is there of a set, or of all, page by page."""
+        return self._pages(SetMember, {"set": set_name}, page_size)
 
 
 class Prices(Collection):

@@ -66,13 +66,13 @@ def acme(api):
 
 
 def nodes_of_acme(api, headers):
-    """Creates a provider with a node type, a claim, a node environment and a profile; returns their ids and names."""
+    """Creates a provider with a node type, a claim in a set, a node environment and a profile; returns their ids and names."""
     kind = {"name": "canary-type", "resources": {"cpu": "1", "memory": "1Gi"}}
     provider = {"name": "canary-lab", "kind": "simulated", "spec": {"nodeTypes": [kind]}, "labels": {"canary": "lab"}}
     provider_answer = api.send("POST", "/v1/node-providers", headers, provider)
     # The claim has no cluster, which would delete it, and an unknown provider, so that it stays unchanged.
     manifest = {"apiVersion": "management.loft.sh/v1", "kind": "NodeClaim", "metadata": {"name": "canary-claim"}}
-    claim = api.send("POST", "/v1/apply", headers, {**manifest, "spec": {"providerRef": "nobody"}})
+    claim = api.send("POST", "/v1/apply?set=canary-set", headers, {**manifest, "spec": {"providerRef": "nobody"}})
     assert (provider_answer.status_code, claim.status_code) == (201, 200), (provider_answer.text, claim.text)
     profile = api.send("POST", "/v1/cluster-profiles", headers, {**PROFILE, "name": "canary-profile"})
     assert profile.status_code == 201, profile.text

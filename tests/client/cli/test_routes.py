@@ -75,6 +75,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "GetClusterTree": ("cluster", "tree", "demo"),
     "GetDisruptionSwitch": ("disruption", "show"),
     "SetDisruptionSwitch": ("disruption", "pause", "--all"),
+    "ListSetMembers": ("set", "members"),
     "ListSites": ("site", "list"),
     "CreateSite": ("site", "create", "room"),
     "DeleteSite": ("site", "delete", "room"),

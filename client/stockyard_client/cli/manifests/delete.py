@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,22 +11,20 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.documents.bodies import MANIFEST, noun_of
-from stockyard_client.cli.failures import exit_code, explain
+from stockyard_client.cli.documents.selection import CLUSTER
 from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.options import Timeout, Wait
-from stockyard_client.cli.manifests.apply import CLUSTER, Files, OfCluster, Recursive
-from stockyard_client.cli.output import plans, progress
+from stockyard_client.cli.manifests.apply import Files, OfCluster, Recursive
+from stockyard_client.cli.manifests.removals import ORDER, Doomed, failed, ordered, plan_of, remove, verb
+from stockyard_client.cli.output import plans
 from stockyard_client.cli.output.output import Form, Output
 from stockyard_client.cli.visible import echo
-from stockyard_client.errors import ApiError, StockyardClientError
+from stockyard_client.errors import ApiError
 
 if TYPE_CHECKING:
     from stockyard_client.cli.documents.documents import Document
     from stockyard_client.client import Client
-    from stockyard_client.models import Plan
 
-ORDER = ("claim", "pool", "cluster", "profile", "provider", "os-image")
-"""What is used by others goes after them."""
 NAMESPACED, DEFAULT_NAMESPACE = "EKSCluster", "default"
 """The kind of clusters that have a namespace, and that of a manifest that names none."""
 _NOUNS = {
@@ -40,24 +38,6 @@ _NOUNS = {
     "NodeProvider": "provider",
     "OSImage": "os-image",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Doomed:
-    """A thing that is to be deleted: what it is, its name, and of a pool its cluster."""
-
-    noun: str
-    name: str
-    cluster: str = ""
-    namespace: str = ""
-    """Of a cluster whose manifest has one: its name is one in that namespace."""
-    has_namespace: bool = False
-    """Whether the manifest says the namespace; the usual one stands for a cluster without any, too."""
-
-    @property
-    def title(self) -> str:
-        """Name of the thing, as people call it."""
-        return f"{self.noun} {self.name}" + (f" of cluster {self.cluster}" if self.cluster else "")
 
 
 def delete(
@@ -89,22 +69,20 @@ def delete(
         return
     question = "Delete this one?" if len(things) == 1 else f"Delete these {len(things)}?"
     confirm(context, (f"- {thing.title}" for thing in things), yes=yes, question=question)
-    codes: list[int] = []
+
+    def removed(thing: Doomed) -> None:
+        echo(thing.name if output is Form.NAME else f"{thing.title} {verb(thing, wait=wait)}")
+
     with context.client() as client:
-        for thing in things:
-            try:
-                _delete(context, client, thing, wait=wait, timeout=timeout)
-            except ApiError as error:
-                if error.status == 404 and ignore_missing:
-                    context.say(f"There is no {thing.title}.")
-                    continue
-                codes.append(_failed(context, thing, error, wait=wait))
-                continue
-            except StockyardClientError as error:
-                codes.append(_failed(context, thing, error, wait=wait))
-                continue
-            is_done = wait or thing.noun in {"profile", "provider", "os-image"}
-            echo(thing.name if output is Form.NAME else f"{thing.title} {'deleted' if is_done else 'is going'}")
+        codes = remove(
+            context,
+            client,
+            things,
+            ignore_missing=ignore_missing,
+            wait=wait,
+            timeout=timeout,
+            on_removed=removed,
+        )
     if codes:
         raise typer.Exit(codes[0])
 
@@ -123,33 +101,13 @@ def _plan(context: contexts.Context, things: Sequence[Doomed], *, ignore_missing
                 elif error.status == 404 and ignore_missing:
                     context.say(f"There is no {thing.title}.")
                 else:
-                    codes.append(_failed(context, thing, error, wait=True))
+                    codes.append(failed(context, thing, error, wait=True))
                 continue
             echo(thing.title)
             plans.warn(context, plan.warnings)
     context.say("This was a dry run; nothing was changed.", "dim")
     if codes:
         raise typer.Exit(codes[0])
-
-
-def plan_of(client: Client, thing: Doomed) -> Plan:
-    """The plan of a deletion."""
-    if thing.noun == "pool":
-        return client.pools.plan_delete(thing.cluster, thing.name)
-    calls: dict[str, Callable[[str], Plan]] = {
-        "claim": client.node_claims.plan_delete,
-        "cluster": client.clusters.plan_delete,
-        "profile": client.profiles.plan_delete,
-        "provider": client.node_providers.plan_delete,
-        "os-image": client.os_images.plan_delete,
-    }
-    return calls[thing.noun](thing.name)
-
-
-def ordered(things: Sequence[Doomed]) -> list[Doomed]:
-    """First what nothing needs; among equals the last document first. Each once."""
-    unique = list(dict.fromkeys(reversed(things)))
-    return sorted(unique, key=lambda thing: ORDER.index(thing.noun))
 
 
 def doomed(document: Document, cluster: str | None) -> list[Doomed]:
@@ -209,29 +167,3 @@ def _cluster(document: Document, cluster: str | None) -> str:
     if not isinstance(name, str) or not name:
         raise BadInput(f"{document.place()}: it names no cluster: give --cluster")
     return name
-
-
-def _delete(context: contexts.Context, client: Client, thing: Doomed, *, wait: bool, timeout: float | None) -> None:
-    if thing.noun == "pool":
-        client.pools.delete(thing.cluster, thing.name)
-        if wait:
-            client.wait_pool_gone(thing.cluster, thing.name, timeout=timeout, on_change=progress.lines(context))
-        return
-    calls: dict[str, Callable[[str], Any]] = {
-        "claim": client.node_claims.delete,
-        "cluster": client.clusters.delete,
-        "profile": client.profiles.delete,
-        "provider": client.node_providers.delete,
-        "os-image": client.os_images.delete,
-    }
-    operation = calls[thing.noun](thing.name)
-    if wait:
-        progress.wait(context, client, operation.id, timeout)
-
-
-def _failed(context: contexts.Context, thing: Doomed, error: StockyardClientError, *, wait: bool) -> int:
-    context.say(f"{thing.title}:", "bold")
-    explain(context, error)
-    if isinstance(error, ApiError) and error.status == 409 and not wait:
-        context.say("What uses it may still be going: --wait waits for each.")
-    return exit_code(error)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Annotated
+
 import typer
 from rich.text import Text
 
 from stockyard_client.cli import context as contexts
+from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.failures import FAILURE, USAGE, exit_code, explain
-from stockyard_client.cli.input.inputs import read_manifests
-from stockyard_client.cli.manifests.apply import Files, OfCluster, Recursive, of_cluster
+from stockyard_client.cli.manifests.apply import Files, OfCluster, Recursive
+from stockyard_client.cli.manifests.sets import Selection, SetName, Take, plan_folder, read_folder, say_kept
 from stockyard_client.cli.output import field_lines, plans
 from stockyard_client.cli.output.output import Form, Output, write_document
 from stockyard_client.errors import StockyardClientError
@@ -22,14 +26,23 @@ def diff(
     file: Files,
     recursive: Recursive = False,
     cluster: OfCluster = None,
+    set_name: SetName = None,
+    selector: Selection = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="What the set has applied before and no document names differs, too.")
+    ] = False,
+    take: Take = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Show what apply would change, field by field. Exit 0: nothing; 1: something; 2 and more: it failed."""
     context = contexts.of(run)
     try:
-        documents = [of_cluster(document, cluster) for document in read_manifests(context, file, recursive=recursive)]
+        if set_name is None and (prune or take):
+            raise BadInput("--prune and --take need --set")
+        folder = read_folder(context, file, recursive=recursive, cluster=cluster, selector=selector, set_name=set_name)
         with context.client() as client:
-            plan = client.manifests.plan(documents)
+            planned = plan_folder(client, replace(folder, prune=prune, take=take))
+            plan = planned.plan
     except StockyardClientError as error:
         explain(context, error)
         code = exit_code(error)
@@ -39,7 +52,8 @@ def diff(
         write_document(output, plan.document())
     else:
         _draw(context, plan)
-    if plan.creates or plan.changes:
+    say_kept(context, planned)
+    if not planned.is_empty:
         raise typer.Exit(DIFFERS)
     context.say("Nothing differs.")
 
@@ -49,4 +63,7 @@ def _draw(context: contexts.Context, plan: Plan) -> None:
         text = f"{str(line.get('kind', '')).replace('-', ' ')} {line.get('name', '')}".strip()
         context.out.print(Text(f"+ {text}", style="green"), soft_wrap=True)
     field_lines.draw(context, filter(field_lines.is_change, plan.changes))
+    for line in plan.deletes:
+        text = f"{str(line.get('kind', '')).replace('-', ' ')} {line.get('name', '')}".strip()
+        context.out.print(Text(f"- {text}", style="red"), soft_wrap=True)
     plans.warn(context, plan.warnings)

@@ -19,8 +19,8 @@ MOST_PLACES = 3
 """Places that one sentence is said of one by one."""
 
 
-def show(context: Context, form: Form, plan: Plan) -> None:
-    """Writes ``plan`` to stdout: as the API's document, or for people."""
+def show(context: Context, form: Form, plan: Plan, *, is_dry_run: bool = True) -> None:
+    """Writes ``plan`` to stdout: as the API's document, or for people. Else than a dry run, it is carried out next."""
     if form in {Form.JSON, Form.YAML}:
         write_document(form, plan.document())
         return
@@ -44,7 +44,8 @@ def show(context: Context, form: Form, plan: Plan) -> None:
             context.out.print(Text(text, style="bold"))
     sentences = {sentence, *(line.partition(": ")[2] for line in sentence.splitlines())}
     warn(context, [line for line in plan.warnings if not isinstance(line, dict) or line.get("detail") not in sentences])
-    context.say("This was a dry run; nothing was changed.", "dim")
+    if is_dry_run:
+        context.say("This was a dry run; nothing was changed.", "dim")
 
 
 def verdict(plan: Plan) -> str:

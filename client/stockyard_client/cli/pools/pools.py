@@ -9,11 +9,11 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.assignments import Set, origin_of, patch_of
 from stockyard_client.cli.documents.bad_input import BadInput
+from stockyard_client.cli.documents.selection import of_cluster
 from stockyard_client.cli.input.completion import cluster_names, pool_names, provider_names
 from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.inputs import pairs, read_either, read_patch
 from stockyard_client.cli.input.options import DryRun, File, Manifest, Queue, Timeout, Wait, Watch
-from stockyard_client.cli.manifests.apply import of_cluster
 from stockyard_client.cli.operations import changes, listings, operations, updates
 from stockyard_client.cli.output import losses, plans, progress, watching
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_yaml_or_json

@@ -204,3 +204,19 @@ def test_an_account_is_shown_by_its_name_or_by_its_number_where_others_are_calle
     assert cluster_manifest(eks.world.services, cluster)["spec"]["cloudAccount"] == first.name
     store.commit(Create(replace(first, id="2", version=1)))
     assert cluster_manifest(eks.world.services, cluster)["spec"]["cloudAccount"] == "1"
+
+
+def test_pools_and_claims_come_with_their_cluster_in_documents_of_their_own(eks: ManagedWorld) -> None:
+    pool = {"apiVersion": "stockyard/v1", "kind": "Pool", "metadata": {"name": "night"}, "spec": {"cluster": "west"}}
+    claim = {**pool, "kind": "NodeClaim", "metadata": {"name": "one"}}
+    documents = [claim, pool, manifest(WEB)]
+    kinds = [(entry["kind"], entry["name"]) for entry in plan(eks, *documents)["creates"]]
+    assert {("cluster", "west"), ("pool", "web"), ("pool", "night"), ("node-claim", "one")} <= set(kinds)
+    assert faults(eks, {**pool, "metadata": {"name": "web"}}, manifest(WEB)) == {
+        "/1/spec/pools/0/name": "another pool of this name and cluster is given before"
+    }
+    assert faults(eks, pool) == {"/0/spec/cluster": "There is no cluster west."}
+    assert actions(apply(eks, *documents)) == dict.fromkeys(("one", "night", "west", "web"), "created")
+    cluster = find_cluster(eks.world.services, "west")
+    assert {"night", "web"} <= {pool.name for pool in pools_of(eks.world.services, cluster.id)}
+    assert set(actions(apply(eks, *documents)).values()) == {"unchanged"}

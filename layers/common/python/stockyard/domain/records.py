@@ -12,6 +12,7 @@ from typing import Any
 
 from stockyard import kubernetes_versions
 from stockyard.domain.cost_records import CostReport, GaugeReport, Usage
+from stockyard.domain.manifest_sets import SetMember
 from stockyard.domain.month_budgets import BudgetWatch
 from stockyard.domain.nodes.os_images import OSImage
 from stockyard.domain.nodes.records import (
@@ -394,4 +395,5 @@ Record = (
     | ProviderRun
     | RunState
     | OSImage
+    | SetMember
 )

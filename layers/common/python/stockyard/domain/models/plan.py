@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from stockyard.domain.models.base import View
+from stockyard.domain.models.manifests.set_members import SetMemberView
 
 
 class PlannedThing(View):
@@ -115,6 +116,8 @@ class Plan(View):
     """What was ruled out, and why."""
     warnings: list[Remark] = Field(default_factory=list)
     """What to mind."""
+    unnamed: list[SetMemberView] = Field(default_factory=list)
+    """Of manifests of a set: what it has applied before, is still there, and no document names. It stays."""
 
 
 class PlanView(View):

@@ -70,6 +70,7 @@ TAGS: Mapping[str, str] = {
     "pools": "Parts of a cluster whose nodes are alike.",
     "prices": "The price list of a region.",
     "quotas": "How much a tenant may have, and has.",
+    "set-members": "What was applied together, as a set of manifests.",
     "sites": "Places of the tenant's own that only a connector there reaches.",
     "runs": "What the programs of runs and OpenTofu call; people have no use for it.",
     "simulations": "What a policy of disruption would have cost.",

@@ -3,7 +3,7 @@ pools, claims."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Any
 
 from stockyard.domain.nodes.manifests import Place
@@ -34,10 +34,16 @@ from stockyard.operations.services import Services
 
 
 def apply_manifests(
-    services: Services, desired: Sequence[Desired], actor: str, request_id: str, organization_id: str = ""
+    services: Services,
+    desired: Sequence[Desired],
+    actor: str,
+    request_id: str,
+    organization_id: str = "",
+    on_applied: Callable[[Desired, Sequence[Mapping[str, Any]]], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Bring the resources to the documents, and tell the result for each, in the order of the documents. A second call
-    finds everything unchanged. ``organization_id`` is that of the caller's organization in the realm.
+    finds everything unchanged. ``organization_id`` is that of the caller's organization in the realm. ``on_applied`` is
+    called after each document with its results.
 
     Raises ``IllegalTransition`` when something was changed by someone else since it was read.
     """
@@ -57,6 +63,8 @@ def apply_manifests(
                 results[manifest.place] = _applied(services, manifest, warnings, actor, request_id)
         except PreconditionFailed as stale:
             raise IllegalTransition(f"{stale.detail} Apply the manifests again.") from stale
+        if on_applied is not None:
+            on_applied(manifest, results[manifest.place])
     return [{**result, "index": place[0]} for place in sorted(results) for result in results[place]]
 
 
@@ -74,15 +82,18 @@ def document_warnings(desired: Sequence[Desired]) -> list[dict[str, str]]:
 
 
 def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, Any]:
-    """The dry run: what would be made and changed, and what the new claims' nodes would cost."""
+    """The dry run: what would be made and changed, what all that is new or changed would cost, and what of it is paid
+    for now."""
     plan: dict[str, Any] = {name: [] for name in ("creates", "changes", "deletes", "rejected", "warnings", "groups")}
     verdicts: list[tuple[str, str]] = []
     items: list[dict[str, Any]] = []
+    items_before: list[dict[str, Any]] = []
     planned = _new_providers(desired)
     for manifest in desired:
         if isinstance(manifest, DesiredPools | DesiredCluster | DesiredProfile | DesiredOSImage):
             plan_part = _plan_part(services, manifest, planned)
             items += plan_part.pop("items", [])
+            items_before += plan_part.pop("items_before", [])
             verdicts += plan_part.pop("verdicts", [])
             for name, entries in plan_part.items():
                 plan[name] += entries
@@ -103,13 +114,14 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
                 # Which types it will have, and at which prices, nobody knows before it is there.
                 items += price([PriceItem(f"node of {manifest.document.name}", 1, None)])["items"]
             else:
-                part = plan_claim(services, manifest.document)
+                part = plan_claim(services, manifest.plannable)
                 items += part["price"]["items"]
                 verdicts.append((manifest.document.name, part["verdict"]))
                 plan["groups"] += part["groups"]
                 for name in ("rejected", "warnings"):
                     plan[name] += _moved(part[name], manifest.place)
-    return {**plan, "verdict": _verdict(verdicts), "price": _total(items)}
+    before = {"price_before": _total(items_before)} if items_before else {}
+    return {**plan, "verdict": _verdict(verdicts), "price": _total(items), **before}
 
 
 def _new_providers(desired: Sequence[Desired]) -> set[str]:
@@ -132,7 +144,7 @@ def _warnings(services: Services, desired: Sequence[Desired]) -> dict[Place, lis
 def _claim_warnings(services: Services, manifest: DesiredClaim, new_providers: Set[str]) -> list[dict[str, str]]:
     warnings = remarks(manifest.warnings)
     if manifest.current is None and manifest.provider_name not in new_providers:
-        warnings += _moved(plan_claim(services, manifest.document)["warnings"], manifest.place)
+        warnings += _moved(plan_claim(services, manifest.plannable)["warnings"], manifest.place)
     return warnings
 
 

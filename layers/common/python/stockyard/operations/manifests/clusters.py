@@ -298,7 +298,8 @@ def _metadata_changes(desired: DesiredCluster) -> list[dict[str, Any]]:
 
 
 def plan_cluster(desired: DesiredCluster) -> dict[str, list[Any]]:
-    """The part of a dry run that is about this cluster: ``items`` are lines of the bill."""
+    """The part of a dry run that is about this cluster: ``items`` are lines of the bill, ``items_before`` those of
+    now."""
     plan = desired.plan
 
     def moved(entries: list[Any]) -> list[Any]:
@@ -313,6 +314,7 @@ def plan_cluster(desired: DesiredCluster) -> dict[str, list[Any]]:
         "changes": [*moved(plan.get("changes", [])), *_metadata_changes(desired)],
         "warnings": moved(plan.get("warnings", [])),
         "items": list(plan.get("price", {}).get("items", ())),
+        "items_before": list((plan.get("price_before") or {}).get("items", ())),
     }
 
 

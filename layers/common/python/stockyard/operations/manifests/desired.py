@@ -16,7 +16,7 @@ from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.platform import PLATFORM, provider_name
 from stockyard.domain.pools.manifests import PoolsDocument
 from stockyard.domain.profiles.cluster_profiles import ProfileDocument
-from stockyard.domain.records import Name, NodeClaim, NodeProvider
+from stockyard.domain.records import Cluster, Name, NodeClaim, NodeProvider
 from stockyard.domain.values.pointers import pointer
 from stockyard.domain.values.rights import of_person
 from stockyard.errors import FieldProblem, Forbidden, IllegalTransition, InUse, InvalidInput, NotFound
@@ -28,6 +28,7 @@ from stockyard.operations.manifests.os_images import DesiredOSImage, desired_os_
 from stockyard.operations.manifests.pools import (
     DesiredPools,
     desired_pools,
+    drafts_of,
     pool_faults,
     pools_of_cluster,
     property_keys,
@@ -96,6 +97,13 @@ class DesiredClaim:
     document: NewClaim
     current: NodeClaim | None
     fields: Mapping[str, Any]
+    comes_with_cluster: bool = False
+    """Whether its cluster is one that the documents make."""
+
+    @property
+    def plannable(self) -> NewClaim:
+        """The claim as far as it can be planned: one of a cluster that is not there yet names none."""
+        return replace(self.document, cluster_ref="") if self.comes_with_cluster else self.document
 
     @property
     def provider_name(self) -> str:
@@ -130,13 +138,14 @@ def read_desired(
     admin: bool,
     create_only: bool = False,
     prune: bool = False,
+    set_name: str | None = None,
 ) -> list[Desired]:
     """The manifests, compared with what is there; nothing is written.
 
     Raises ``InvalidInput`` with every fault below the number of its document, ``Forbidden`` for providers without
     ``admin``, ``QuotaExceeded`` when they are too many together, ``InUse`` for a node type that would go and has nodes,
     and with ``create_only`` for whatever is there already, ``IllegalTransition`` for a claim or a pool that is being
-    deleted. ``prune``: see ``prune.settled``.
+    deleted. ``prune`` and ``set_name``: see ``prune.settled``.
     """
     from stockyard.domain.models.manifests.read_manifests import read_manifests
     from stockyard.domain.models.pools.read_vcluster import KNOWN_PROPERTIES, is_vcluster
@@ -150,7 +159,7 @@ def read_desired(
         desired = _compared(services, list(read), actor, admin=admin)
         if create_only:
             _check_new(desired)
-    desired = settled(desired, prune=prune)
+    desired = settled(services, desired, prune=prune, set_name=set_name)
     return [*desired, *([LeftOut(sorted_documents.warnings)] if sorted_documents.warnings else [])]
 
 
@@ -193,16 +202,23 @@ def _compared(services: Services, read: Sequence[tuple[Place, Document]], actor:
         for place, document in read
         if isinstance(document, ProfileDocument)
     }
-    # Clusters may have a profile that comes with them.
+    # Clusters may have a profile that comes with them, and pools and claims a cluster.
     drafted = with_drafts(services, profiles.values())
+    clusters = {
+        place: desired_cluster(drafted, place, document, rights)
+        for place, document in read
+        if isinstance(document, ClusterDocument)
+    }
+    new_clusters = drafts_of(drafted, clusters.values())
     desired: list[Desired] = []
     for place, document in read:
         if isinstance(document, ProfileDocument):
             desired.append(profiles[place])
-            continue
-        manifest = _desired(drafted, place, document, rights)
-        pools = pools_of_cluster(drafted, manifest) if isinstance(manifest, DesiredCluster) else None
-        desired += [manifest] if pools is None else [manifest, pools]
+        elif isinstance(document, ClusterDocument):
+            pools = pools_of_cluster(drafted, clusters[place], new_clusters)
+            desired += [clusters[place]] if pools is None else [clusters[place], pools]
+        else:
+            desired.append(_desired(drafted, place, document, new_clusters))
     new = {manifest.provider.name: manifest.provider for manifest in desired if isinstance(manifest, DesiredProvider)}
     faults: list[FieldProblem] = []
     for manifest in desired:
@@ -221,13 +237,11 @@ def _compared(services: Services, read: Sequence[tuple[Place, Document]], actor:
 def _desired(
     services: Services,
     place: Place,
-    document: ProviderDocument | OSImageDocument | ClusterDocument | PoolsDocument | NewClaim,
-    rights: str,
+    document: ProviderDocument | OSImageDocument | PoolsDocument | NewClaim,
+    new_clusters: Mapping[str, Cluster],
 ) -> Desired:
     if isinstance(document, PoolsDocument):
-        return desired_pools(services, place, document)
-    if isinstance(document, ClusterDocument):
-        return desired_cluster(services, place, document, rights)
+        return desired_pools(services, place, document, new_clusters)
     if isinstance(document, OSImageDocument):
         return desired_os_image(services, place, document)
     if isinstance(document, ProviderDocument):
@@ -242,7 +256,8 @@ def _desired(
         # Karpenter runs in one cluster, so its claims do not name it.
         named = current.cluster_ref if current else sole_cluster(services, place, document.labels)
         document = replace(document, cluster_ref=named)
-    return DesiredClaim(place, document, current, _claim_changes(current, document))
+    is_early = document.cluster_ref in new_clusters
+    return DesiredClaim(place, document, current, _claim_changes(current, document), is_early)
 
 
 def _claim_changes(current: NodeClaim | None, document: NewClaim) -> dict[str, Any]:
@@ -291,7 +306,7 @@ def _claim_faults(services: Services, manifest: DesiredClaim, new: Mapping[str, 
     if provider is not None:
         return _new_provider_faults(services, manifest, provider) if document.strict else []
     try:
-        draft_of(services, manifest.document, "", None)
+        draft_of(services, manifest.plannable, "", None)
     except InvalidInput as refused:
         at = pointer(*manifest.place, "spec")
         return [FieldProblem(at + problem.pointer, problem.detail) for problem in refused.errors] or [
@@ -304,7 +319,8 @@ def _new_provider_faults(services: Services, manifest: DesiredClaim, provider: N
     """Faults of a claim whose provider comes with it: the scheduler does not know that one yet."""
     faults: list[FieldProblem] = []
     try:
-        find_cluster(services, manifest.document.cluster_ref)
+        if not manifest.comes_with_cluster:
+            find_cluster(services, manifest.document.cluster_ref)
     except NotFound as missing:
         faults.append(FieldProblem(pointer(*manifest.place, "spec", "cluster"), missing.detail))
     type_name = manifest.document.type_ref.removeprefix(f"{provider.name}.")

@@ -86,12 +86,23 @@ def property_keys(services: Services) -> set[str]:
     return {key for node_type in load(services).node_types.values() for key in node_type.properties}
 
 
-def desired_pools(services: Services, place: Place, document: PoolsDocument) -> DesiredPools:
+def drafts_of(services: Services, clusters: Iterable[DesiredCluster]) -> dict[str, Cluster]:
+    """Drafts of the clusters that documents make, by name: their pools and claims may come with them."""
+    return {
+        desired.document.name: draft_cluster(services, desired.new_cluster)
+        for desired in clusters
+        if desired.new_cluster is not None
+    }
+
+
+def desired_pools(
+    services: Services, place: Place, document: PoolsDocument, new_clusters: Mapping[str, Cluster]
+) -> DesiredPools:
     """The pools of a document, compared with what their cluster has. ``InvalidInput`` for a cluster that is not
-    there."""
+    there, and that no document makes."""
     if not document.pools:
         return DesiredPools(place, (), document.warnings)
-    cluster = _cluster(services, place, document)
+    cluster = new_clusters.get(document.cluster_ref) or _cluster(services, place, document)
     _check_networks(place, document, cluster)
     pools = tuple(
         _desired(services, cluster, pool, at, [warning for warning in document.warnings if _is_of(warning[0], at)])
@@ -117,15 +128,15 @@ def _check_networks(place: Place, document: PoolsDocument, cluster: Cluster) -> 
         raise InvalidInput.at(pointer(*place, "privateNodes", part, "enabled"), text)
 
 
-def pools_of_cluster(services: Services, desired: DesiredCluster) -> DesiredPools | None:
+def pools_of_cluster(
+    services: Services, desired: DesiredCluster, new_clusters: Mapping[str, Cluster]
+) -> DesiredPools | None:
     """The pools that a manifest of a cluster has, compared with those that are there; None where it has none. Of a
     cluster that is not made yet they are those of its draft."""
     pools, place = desired.document.pools, (*desired.place, "spec", "pools")
     if not pools:
         return None
-    cluster = desired.current if desired.new_cluster is None else draft_cluster(services, desired.new_cluster)
-    if cluster is None:
-        raise KeyError(desired.document.name)
+    cluster = desired.current or new_clusters[desired.document.name]
     compared_pools = (_desired(services, cluster, pool, (*place, index), []) for index, pool in enumerate(pools))
     return DesiredPools(place, tuple(_kept_form(pool) for pool in compared_pools), [])
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from stockyard.domain.models.base import View
+from stockyard.domain.models.manifests.set_members import SetMemberView
 from stockyard.domain.models.plan import Remark
 
 
@@ -51,3 +52,5 @@ class AppliedListView(View):
     """What became of each document, in their order."""
     warnings: list[Remark]
     """What to mind of all documents."""
+    unnamed: list[SetMemberView] = Field(default_factory=list)
+    """Of a set: what it has applied before, is still there, and no document names."""
