@@ -39,7 +39,7 @@ COMMANDS = {
     "events": Command("operations.events", "events", "List what happened, the newest last."),
     "logs": Command("operations.logs", "logs", "Show what an operation did, with times."),
     "cost": Command("tenant.costs", "cost", "Show what is paid now, and this month so far."),
-    "metrics": Command("tenant.metrics", "metrics", "Print the numbers that Prometheus scrapes."),
+    "metrics": Command("tenant.metrics", "metrics", "Print the numbers that Prometheus scrapes, as text."),
     "budget": Command("tenant.budgets", "app", "What a month may cost."),
     "quota": Command("tenant.tenancy", "quotas", "Limits of a tenant."),
     "audit": Command("tenant.audit", "app", "Who did what."),
