@@ -118,7 +118,7 @@ def test_routes_invoke_their_function_and_only_open_routes_skip_authorizer(assem
             assert properties["AuthorizationType"] == "JWT"
             assert properties["AuthorizerId"] == {"Ref": authorizer}
     assert functions == {route.key: assembly.function(route.function)[0] for route in routes()}
-    assert len(functions) == 114
+    assert len(functions) == 115
     assert unguarded == {
         "GET /v1/health",
         "GET /v1/openapi.json",
