@@ -66,7 +66,7 @@ def acme(api):
 
 
 def nodes_of_acme(api, headers):
-    """Creates a provider with a node type, a claim in a set, a node environment and a profile; returns their ids and names."""
+    """Creates a provider with a node type, a claim in a set, a node environment and a profile; their ids and names."""
     kind = {"name": "canary-type", "resources": {"cpu": "1", "memory": "1Gi"}}
     provider = {"name": "canary-lab", "kind": "simulated", "spec": {"nodeTypes": [kind]}, "labels": {"canary": "lab"}}
     provider_answer = api.send("POST", "/v1/node-providers", headers, provider)
