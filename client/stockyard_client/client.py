@@ -167,7 +167,7 @@ class Client:
 
     @cached_property
     def set_members(self) -> SetMembers:
-        """What was applied together, as a set of manifests."""
+        """Members of sets of manifests."""
         from stockyard_client.resources.nodes import SetMembers
 
         return SetMembers(self._transport, self._pace)

@@ -160,7 +160,7 @@ class Folders(RuleBasedStateMachine):
 
     @rule(names=Names)
     def apply_without_a_set(self, names: set[str]) -> None:
-        """Prune of the pools of a vcluster.yaml, which says that they are all, spares those of sets."""
+        """Prune by a vcluster.yaml alone; pools of sets are spared."""
         self.api.deleted = []
         prunes = bool(names & set(AUTO))
         result = self.cli("apply", "-f", "-", *(["--prune"] if prunes else []), documents=documents_of(names, 1))

@@ -197,16 +197,16 @@ class Manifests(Collection):
 
 def _query(*, create_only: bool, prune: bool, set_name: str | None, take: bool) -> dict[str, str]:
     flags = {"create_only": create_only, "prune": prune, "take": take}
-    return {**{name: "true" for name, given in flags.items() if given}, **({"set": set_name} if set_name else {})}
+    return {**{name: "true" for name, flag in flags.items() if flag}, **({"set": set_name} if set_name else {})}
 
 
 class SetMembers(Collection):
-    """What was applied together, as a set of manifests."""
+    """Members of sets of manifests: things that were applied together."""
 
     name = "set-members"
 
     def list(self, *, set_name: str | None = None, page_size: int | None = None) -> Iterator[SetMember]:
-        """What is there of a set, or of all, page by page."""
+        """Members of a set, or of all sets, as far as they are there, page by page."""
         return self._pages(SetMember, {"set": set_name}, page_size)
 
 

@@ -20,8 +20,8 @@ def labels_of(value: Mapping[str, Any]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for holder, name in (("spec", "labels"), ("spec", "tags"), ("metadata", "labels")):
         inner = value.get(holder)
-        found = inner.get(name) if isinstance(inner, Mapping) else None
-        labels |= {str(key): str(text) for key, text in found.items()} if isinstance(found, Mapping) else {}
+        own = inner.get(name) if isinstance(inner, Mapping) else None
+        labels |= {str(key): str(text) for key, text in own.items()} if isinstance(own, Mapping) else {}
     return labels
 
 
@@ -38,8 +38,8 @@ class Selector:
 
 def _rule(text: str) -> tuple[str, str, str]:
     for sign in ("!=", "==", "="):
-        key, found, value = text.partition(sign)
-        if found and key.strip():
+        key, separator, value = text.partition(sign)
+        if separator and key.strip():
             return key.strip(), "!=" if sign == "!=" else "=", value.strip()
     absent = text.startswith("!")
     key = text.removeprefix("!").strip()
@@ -56,12 +56,12 @@ def _holds(labels: Mapping[str, str], key: str, sign: str, value: str) -> bool:
 
 def check_each_once(documents: Iterable[Document], cluster: str | None) -> None:
     """:class:`BadInput` where two documents are about the same thing: only one of them would last."""
-    seen: dict[tuple[str, ...], Document] = {}
+    first_documents: dict[tuple[str, ...], Document] = {}
     for document in documents:
         if not document.kind or not document.name:
             continue
         key = (_family(document.kind), *_place(document.value, cluster), document.name)
-        first = seen.setdefault(key, document)
+        first = first_documents.setdefault(key, document)
         if first is not document:
             raise BadInput(f"{document.place()}: {first.place()} has the same name")
 

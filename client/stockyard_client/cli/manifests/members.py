@@ -57,12 +57,12 @@ def delete(
     """Delete everything of a set, in reverse order. One that fails does not stop the others."""
     context = contexts.of(run)
     with context.client() as client:
-        found = tuple(member.document() for member in client.set_members.list(set_name=name))
-        things = Folder([]).unnamed(Plan(unnamed=found))
+        records = tuple(member.document() for member in client.set_members.list(set_name=name))
+        things = Folder([]).unnamed(Plan(unnamed=records))
         if dry_run or not things:
             for thing in things:
                 echo(thing.title)
-            context.say("This was a dry run; nothing was changed." if things else "Nothing found.", "dim")
+            context.say("This was a dry run; nothing was changed." if things else "Nothing records.", "dim")
             return
         check_removals(context, things, yes=yes)
 

@@ -37,7 +37,7 @@ class Doomed:
 
     @property
     def key(self) -> str:
-        """What requests call it by; a pool goes by its name."""
+        """Name or id that requests have; a pool goes by its name."""
         return self.name if self.noun == "pool" else self.id or self.name
 
     @property

@@ -101,7 +101,7 @@ class FolderPlan:
     plan: Plan
     """What is made, changed and, where the set is pruned, removed; the price is that of all of it together."""
     removals: list[Doomed]
-    kept: list[Doomed]
+    remaining: list[Doomed]
     """Members that no document names, where the set is not pruned."""
 
     @property
@@ -135,7 +135,7 @@ def plan_folder(client: Client, folder: Folder) -> FolderPlan:
 
 def say_kept(context: Context, planned: FolderPlan) -> None:
     """Name the members that no document names and that stay."""
-    for thing in planned.kept:
+    for thing in planned.remaining:
         context.say(f"Kept: {thing.title} is of this set, and no document names it; --prune removes it.", "yellow")
 
 
@@ -152,8 +152,8 @@ def _with_items(price: Price | None, items: Sequence[dict[str, Any]]) -> Price:
     every = [*(price.items if price else ()), *items]
     sums: dict[str, Any] = {}
     for unit in ("hour", "month"):
-        known = [float(item[unit]) for item in every if item.get(unit) is not None]
-        sums |= {f"known_{unit}": sum(known), unit: sum(known) if len(known) == len(every) else None}
+        prices = [float(item[unit]) for item in every if item.get(unit) is not None]
+        sums |= {f"known_{unit}": sum(prices), unit: sum(prices) if len(prices) == len(every) else None}
     return Price(items=tuple(every), complete=sums["hour"] is not None, **sums)
 
 

@@ -87,8 +87,8 @@ def test_a_cluster_goes_only_where_somebody_says_yes(cli, api, folder):
 
 
 def test_a_selector_takes_a_part_of_the_set(cli, api, folder):
-    others = [member("pool", "b", cluster="shop", team="b"), member("pool", "web", cluster="shop", team="a")]
-    planned(api, *others, member("pool", "a", cluster="shop", team="a"))
+    foreign = [member("pool", "b", cluster="shop", team="b"), member("pool", "web", cluster="shop", team="a")]
+    planned(api, *foreign, member("pool", "a", cluster="shop", team="a"))
     api.answer("POST", "/v1/apply", {"results": []})
     api.answer("DELETE", "/v1/clusters/shop/pools/a", GOING)
     result = cli("apply", "-f", folder(LAB, WEB), "--set", "shop", "--prune", "-l", "team=a,!canary", "-o", "name")

@@ -33,8 +33,8 @@ def apply(nodes: Nodes, name: str, *documents: Mapping[str, Any], takes: bool = 
 
 
 def members(nodes: Nodes, name: str) -> list[tuple[str, str]]:
-    found = every(nodes.services.store, SetMember, where={"set_name": name})
-    return [(member.kind, member.name) for member in found if thing_of(nodes.services, member) is not None]
+    records = every(nodes.services.store, SetMember, where={"set_name": name})
+    return [(member.kind, member.name) for member in records if thing_of(nodes.services, member) is not None]
 
 
 def test_what_a_set_applies_belongs_to_it(nodes: Nodes) -> None:

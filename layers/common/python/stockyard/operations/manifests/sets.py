@@ -98,8 +98,8 @@ class ManifestSet:
             raise InUse(f"{listed}: apply with take to move them into the set {self.name}.", errors=faults)
 
     def unnamed(self, desired: Sequence[Desired]) -> list[dict[str, Any]]:
-        """Members that are there and that no document names, each as a ``SetMemberView`` document, in the order in
-        which they were made: what is used comes before its users."""
+        """Living members without a document, each as a ``SetMemberView`` document. What is used comes before its
+        users."""
         named = {member_id(kind, thing.id) for manifest in desired for _, kind, thing in _present(manifest)}
         members = [
             member
@@ -109,7 +109,7 @@ class ManifestSet:
         return [member_view(member) for member in sorted(members, key=lambda each: list(KINDS).index(each.kind))]
 
     def note(self, manifest: Desired, results: Sequence[Mapping[str, Any]]) -> None:
-        """Enter what a manifest has made, changed or found as it says into the set."""
+        """Enter what a manifest has made, changed or entries as it says into the set."""
         if isinstance(manifest, LeftOut):
             return
         kind, document = _KIND_OF[type(manifest)], self._document(manifest.place)
@@ -168,8 +168,8 @@ def labels_of(document: Mapping[str, Any]) -> dict[str, str]:
     sources = [(metadata, "labels"), (spec, "tags"), (spec, "labels")]
     labels: dict[str, str] = {}
     for holder, name in reversed(sources):
-        found = holder.get(name) if isinstance(holder, Mapping) else None
-        labels |= {str(key): str(value) for key, value in found.items()} if isinstance(found, Mapping) else {}
+        entries = holder.get(name) if isinstance(holder, Mapping) else None
+        labels |= {str(key): str(value) for key, value in entries.items()} if isinstance(entries, Mapping) else {}
     return labels
 
 
