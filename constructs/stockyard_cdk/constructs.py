@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Unpack
 
-from aws_cdk import RemovalPolicy
+from aws_cdk import RemovalPolicy, Token
 from aws_cdk import aws_secretsmanager as secretsmanager
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from stockyard_cdk.cluster import Cluster
 from stockyard_cdk.connection import Stockyard
@@ -103,6 +103,14 @@ class CloudAccount(StockyardResource):
         self.account_number = self.number("Number")
         self.account_name = self.output("Name")
         self.external_id = self.output("ExternalId")
+
+    def verified_after(self, *roles: IDependable) -> int:
+        """Number of the account, once its credentials have been proven: to be given to clusters.
+
+        ``roles`` are made before that: the role on AWS that the account names, which trusts ``external_id``.
+        """
+        step = self.step("Verified", "AccountVerification", {"account": self.account_number}, roles)
+        return int(Token.as_number(step.get_att("Number")))
 
 
 class ClusterProfile(StockyardResource):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aws_cdk import CustomResource, Duration, RemovalPolicy, Stack, Token
 from aws_cdk import aws_secretsmanager as secretsmanager
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from stockyard_cdk.connection import Stockyard
 
@@ -34,10 +34,14 @@ class StockyardResource(Construct):
         adopt: bool = False,
         secrets: Mapping[str, secretsmanager.ISecret] | None = None,
         removal_policy: RemovalPolicy = RemovalPolicy.DESTROY,
+        goes_on: bool = False,
     ) -> None:
         super().__init__(scope, id)
         stack = Stack.of(self)
-        properties: dict[str, Any] = {"Kind": kind, "Document": stack.to_json_string(dict(document))}
+        self.document = stack.to_json_string(dict(document))
+        properties: dict[str, Any] = {"Kind": kind, "Document": self.document}
+        if goes_on:
+            properties["AtLimit"] = "Continue"
         if adopt:
             properties["Adopt"] = "true"
         if secrets:
@@ -57,6 +61,31 @@ class StockyardResource(Construct):
             service_timeout=SERVICE_TIMEOUT,
         )
         self.resource.node.add_dependency(stockyard)
+        self.ready_resource = self.resource
+        """The custom resource that is complete when this one is ready."""
+
+    def step(
+        self,
+        id: str,
+        kind: str,
+        document: Mapping[str, Any],
+        after: Sequence[IDependable],
+        *,
+        goes_on: bool = False,
+    ) -> CustomResource:
+        """A step of the stack about this resource, behind ``after``. ``goes_on``: another step waits on where this one
+        has waited for as long as CloudFormation lets it."""
+        properties = {"Kind": kind, "Document": Stack.of(self).to_json_string(dict(document))}
+        step = CustomResource(
+            self,
+            id,
+            service_token=self.stockyard.service_token,
+            resource_type=f"Custom::Stockyard{kind}",
+            properties={**properties, **({"AtLimit": "Continue"} if goes_on else {})},
+            service_timeout=SERVICE_TIMEOUT,
+        )
+        step.node.add_dependency(self.stockyard, *after)
+        return step
 
     @property
     def physical_id(self) -> str:

@@ -144,11 +144,12 @@ def _error(reply: Reply) -> StackResourceError:
     problem = reply.body if isinstance(reply.body, dict) else {}
     error_type = str(problem.get("error_type", ""))
     faults = [f"{fault.get('pointer') or 'body'}: {fault.get('detail')}" for fault in problem.get("errors") or ()]
-    text = " ".join([str(problem.get("detail") or f"Stockyard answers {reply.status}."), *faults])
+    detail = str(problem.get("detail") or f"Stockyard answers {reply.status}.")
+    text = " ".join([detail, *(fault for fault in faults if fault not in detail)])
     text = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} ..."
     request = problem.get("request_id")
     if request:
         text = f"{text} (request {request})"
-    if reply.status in (412, 429) or reply.status >= 500 or problem.get("retryable"):
+    if reply.status in (412, 429) or error_type == "Conflict" or reply.status >= 500 or problem.get("retryable"):
         return Busy(text)
     return Refused(text, reply.status, error_type)

@@ -19,13 +19,23 @@ def merge_patch(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any
     return patch
 
 
-def still_to_say(patch: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
-    """Part of a merge patch that a record does not show yet."""
-    unsaid = {}
+def still_to_say(
+    patch: Mapping[str, Any], old: Mapping[str, Any], record: Mapping[str, Any], unset: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Part of a merge patch from ``old`` that a record does not show yet.
+
+    A field is only taken away where the record still has the old value: a change that was refused has left none. It
+    gets its value in ``unset``, or null where there is none.
+    """
+    unsaid: dict[str, Any] = {}
     for key, value in patch.items():
-        beside = record.get(key)
-        if isinstance(value, Mapping) and isinstance(beside, Mapping):
-            if inner := still_to_say(value, beside):
+        before, beside = old.get(key), record.get(key)
+        if value is None and key in old:
+            if is_shown(before, beside):
+                unsaid[key] = unset.get(key)
+        elif isinstance(value, Mapping) and isinstance(beside, Mapping):
+            deeper = [part if isinstance(part, Mapping) else {} for part in (before, unset.get(key))]
+            if inner := still_to_say(value, deeper[0], beside, deeper[1]):
                 unsaid[key] = inner
         elif not is_shown(value, beside):
             unsaid[key] = value

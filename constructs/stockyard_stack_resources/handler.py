@@ -16,6 +16,7 @@ from stockyard_stack_resources.identity import Identity
 from stockyard_stack_resources.life import Life, kind_of_path
 from stockyard_stack_resources.requests import Change, Target
 from stockyard_stack_resources.stack import Look, check_awaited, is_living, looking
+from stockyard_stack_resources.steps import STEPS, physical_id_of_step
 
 LIMIT_SECONDS = "STOCKYARD_LIMIT_SECONDS"
 """The variable with the seconds that the framework polls for."""
@@ -38,13 +39,15 @@ class Handler:
         answer: dict[str, Any] = {"Since": self.now().isoformat()}
         if event["RequestType"] == "Delete":
             return {**answer, "PhysicalResourceId": event["PhysicalResourceId"]}
-        target = Target.read(event, event["ResourceProperties"])
         resource = self.look(event["StackId"], event["LogicalResourceId"])
         check_awaited(event, resource)
         if resource is not None:
             answer["Began"] = resource.since.isoformat()
         if event["RequestType"] == "Update":
             answer["Previous"] = event["PhysicalResourceId"]
+        if event["ResourceProperties"].get("Kind") in STEPS:
+            return {**answer, "PhysicalResourceId": physical_id_of_step(event)}
+        target = Target.read(event, event["ResourceProperties"])
         return {**answer, "PhysicalResourceId": target.identity.physical_id}
 
     def is_complete(self, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,18 +59,36 @@ class Handler:
                     return {"IsComplete": True}
             else:
                 check_awaited(event, self.look(event["StackId"], event["LogicalResourceId"]))
-                outputs = self.life.bring(Change.read(event))
+                outputs = self._step(event)
                 if outputs is not None:
                     return {"IsComplete": True, "Data": dict(outputs)}
         except Busy as busy:
             trouble = str(busy)
-        since = datetime.fromisoformat(event["Since"])
-        if self.now() - since > self.limit - MARGIN:
-            minutes = int((self.now() - since).total_seconds() // 60)
+        if self._passed(event) > self.limit - MARGIN:
+            minutes = int(self._passed(event).total_seconds() // 60)
             raise StackResourceError(f"{event['PhysicalResourceId']}: after {minutes} minutes {trouble}")
         return {"IsComplete": False}
 
+    def _passed(self, event: Mapping[str, Any]) -> timedelta:
+        """Time since the first delivery of a request."""
+        return self.now() - datetime.fromisoformat(event["Since"])
+
+    def _step(self, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Outputs of the resource when it is as the stack wants it, or when a later resource waits for that."""
+        properties, passed = event["ResourceProperties"], self._passed(event)
+        is_handed_on = properties.get("AtLimit") == "Continue" and passed > self.limit - MARGIN
+        step = STEPS.get(str(properties.get("Kind")))
+        if step is not None:
+            document = json.loads(properties["Document"])
+            outputs = step(self.life.api, document, str(event["RequestId"]), passed)
+            return {} if outputs is None and is_handed_on else outputs
+        change = Change.read(event)
+        outputs = self.life.bring(change)
+        return self.life.present(change) if outputs is None and is_handed_on else outputs
+
     def _removed(self, event: Mapping[str, Any]) -> bool:
+        if event["ResourceProperties"].get("Kind") in STEPS:
+            return True
         physical_id = str(event["PhysicalResourceId"])
         identity = Identity.of_physical_id(physical_id)
         if identity is None:  # nobody has ever answered, so CloudFormation has made up an id

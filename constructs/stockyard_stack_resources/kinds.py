@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard_stack_resources import contract
@@ -52,6 +52,8 @@ class Kind:
     """Fields that never change: another value is another resource."""
     once: frozenset[str] = frozenset()
     """Fields that only a creation has; a change of them is refused."""
+    unset: Mapping[str, Any] = field(default_factory=dict)
+    """What a change says of a field that it cannot take away."""
     by_version: bool = False
     """Whether a change is a further version of it, and not a patch."""
     parent: str | None = None
@@ -72,11 +74,11 @@ class Kind:
     def fixed_values(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """The fixed fields of a document; ``settings.region_name`` is a field of its settings."""
         values = {}
-        for field in sorted(self.fixed):
+        for name in sorted(self.fixed):
             value: Any = document
-            for part in field.split("."):
+            for part in name.split("."):
                 value = value.get(part) if isinstance(value, Mapping) else None
-            values[field] = value
+            values[name] = value
         return values
 
     def body(self, document: Mapping[str, Any], token: str) -> dict[str, Any]:
@@ -96,7 +98,9 @@ def _with(*names: str, **more: str) -> Callable[[Record], Mapping[str, Any]]:
 
 def _kind(name: str, collection: str, mark: Mark, outputs: Callable[[Record], Mapping[str, Any]], **more: Any) -> Kind:
     fixed = frozenset(contract.FIXED[name]) - more.get("once", frozenset())
-    return Kind(name, collection, mark, outputs, fixed=fixed | more.pop("also_fixed", frozenset()), **more)
+    return Kind(
+        name, collection, mark, outputs, fixed | more.pop("also_fixed", frozenset()), unset=contract.UNSET[name], **more
+    )
 
 
 _TAG = Mark("tags", OWNER)

@@ -41,6 +41,11 @@ class Life:
         touched = None if old is None else tuple(differences(change.target.document, old))
         return advance(self.api, change.target.kind, record, touched)
 
+    def present(self, change: Change) -> Mapping[str, Any] | None:
+        """Outputs of the resource as it is now, ready or not; None where there is none yet."""
+        record = self.api.get(change.target.identity.path)
+        return None if record is None else dict(change.target.kind.outputs(record.body))
+
     def _creation(self, change: Change) -> Record | None:
         """The resource of a creation. A repeated one is answered as the first one was."""
         target = change.target
@@ -96,8 +101,8 @@ class Life:
         new = {key: value for key, value in whole.items() if key not in unsaid}
         if kind.by_version:
             return self._with_version(target, new, record)
-        patch = merge_patch(new, {key: value for key, value in old.items() if key not in unsaid})
-        patch = still_to_say(patch, record.body)
+        before = {key: value for key, value in old.items() if key not in unsaid}
+        patch = still_to_say(merge_patch(new, before), before, record.body, kind.unset)
         if not patch:
             return dict(record.body)
         reply = self.api.call("PATCH", target.identity.path, patch, version=record.headers.get("etag"))

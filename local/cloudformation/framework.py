@@ -22,7 +22,7 @@ Put = Callable[[bytes], None]
 """Sends an answer to a response URL. Raises ``Unreached`` when it does not get there."""
 Fault = Callable[[str], bool]
 """(name of a step) -> whether it goes wrong now: ``invocation``, ``answer``, ``answer twice``, ``request lost``,
-``request twice``, ``request late``."""
+``request twice``, ``request late``, ``request too late``."""
 
 
 class Unreached(Exception):

@@ -62,6 +62,30 @@ class Schemas:
         """Names of its fields that are secrets."""
         return sorted(field for field, value in self._schemas[name]["properties"].items() if is_secret(value))
 
+    def unset(self, creation: str, change: str) -> dict[str, Any]:
+        """Defaults of the fields of a creation that its change has and does not let go by null."""
+        values: dict[str, Any] = {}
+        for field, schema in self._schemas[change]["properties"].items():
+            before = self._schemas[creation]["properties"].get(field, {})
+            if field == "settings":
+                values[field] = self._unset_settings(before)
+            elif not is_nullable(schema):
+                default = before.get("default", [] if schema.get("type") == "array" else None)
+                values |= {} if default is None else {field: default}
+        return values
+
+    def _unset_settings(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Defaults of settings, where those of all drivers agree."""
+        defaults: dict[str, list[Any]] = {}
+        for option in schema["anyOf"]:
+            for field, value in self._schemas[option["$ref"].rpartition("/")[2]]["properties"].items():
+                defaults.setdefault(field, []).append(value.get("default"))
+        return {
+            field: values[0]
+            for field, values in sorted(defaults.items())
+            if values[0] is not None and all(value == values[0] for value in values)
+        }
+
     def type_of(self, schema: Mapping[str, Any]) -> str:
         """The type of Python for a schema."""
         if "$ref" in schema:
@@ -86,6 +110,11 @@ class Schemas:
 def is_secret(schema: Mapping[str, Any]) -> bool:
     """Whether a field is written and never shown."""
     return bool(schema.get("writeOnly")) or any(is_secret(option) for option in schema.get("anyOf", ()))
+
+
+def is_nullable(schema: Mapping[str, Any]) -> bool:
+    """Whether a field may be null."""
+    return any(option.get("type") == "null" for option in schema.get("anyOf", ()))
 
 
 def properties(document: Mapping[str, Any]) -> Mapping[str, str]:
@@ -165,11 +194,15 @@ def contract(document: Mapping[str, Any]) -> str:
         for kind, (creation, change) in KINDS.items()
     }
     rows = "\n".join(f"    {json.dumps(kind)}: {_tuple(fields)}," for kind, fields in fixed.items())
+    unset = {kind: schemas.unset(creation, change) for kind, (creation, change) in KINDS.items()}
     return (
         '"""Fields by kind, written of the contract by ``local.cloudformation.properties``."""\n\n'
-        "from __future__ import annotations\n\nfrom collections.abc import Mapping, Sequence\n\n"
+        "from __future__ import annotations\n\n"
+        "from collections.abc import Mapping, Sequence\nfrom typing import Any\n\n"
         f"FIXED: Mapping[str, Sequence[str]] = {{\n{rows}\n}}\n"
         '"""Kind -> the fields of its creation that a change of it does not have."""\n'
+        f"UNSET: Mapping[str, Mapping[str, Any]] = {unset!r}\n"
+        '"""Kind -> what a change says in place of null, for fields that cannot be taken away: their defaults."""\n'
     )
 
 

@@ -12,7 +12,9 @@ from local.cloudformation.framework import Fault, Provider
 from local.cloudformation.timeline import Timeline
 
 MOST_SECONDS = 3600
-_LATE_SECONDS = 1800
+_LATE_SECONDS = 1_800
+_TOO_LATE_SECONDS = 5_400
+"""Longer than CloudFormation waits."""
 _URL = "https://cloudformation-custom-resource-response-useast1.s3.us-east-1.amazonaws.com"
 
 
@@ -60,13 +62,17 @@ class Requests:
         pending = Pending(request)
         self.sent.append(pending)
         if not self.fault("request lost"):
-            late = _LATE_SECONDS if self.fault("request late") else 0
-            self.timeline.after(late, lambda: self.provider.deliver(request, pending.put))
+            self.timeline.after(self._delay(0), lambda: self.provider.deliver(request, pending.put))
             if self.fault("request twice"):
-                again = 5_400 if self.fault("request late") else 20
-                self.timeline.after(again, lambda: self.provider.deliver(request, pending.put))
+                self.timeline.after(self._delay(20), lambda: self.provider.deliver(request, pending.put))
         self.timeline.run(lambda: pending.answer is not None, seconds_of(properties))
         return pending.answer
+
+    def _delay(self, usual: float) -> float:
+        """Seconds until a request is delivered: Lambda keeps one for six hours at most."""
+        if self.fault("request late"):
+            return _LATE_SECONDS
+        return _TOO_LATE_SECONDS if self.fault("request too late") else usual
 
 
 def seconds_of(properties: Mapping[str, Any]) -> int:

@@ -116,7 +116,7 @@ class Runner:
             stack.status = "UPDATE_ROLLBACK_IN_PROGRESS"
             self._roll_back(stack, before, str(error))
         else:
-            removed = [name for name in reversed(custom_resources(stack.template)) if name not in template["Resources"]]
+            removed = [name for name in custom_resources(stack.template) if name not in template["Resources"]]
             stack.template, stack.status = template, "UPDATE_COMPLETE"
             for name in removed:
                 resource = stack.resources.pop(name)
@@ -219,7 +219,7 @@ class Runner:
             stack.status, stack.cleanup = "UPDATE_ROLLBACK_FAILED", [*pending, *stack.cleanup]
             raise StackFailed(stack.status, f"{reason}; {error}") from error
         stack.cleanup = [*pending, *stack.cleanup]
-        for logical in [name for name in reversed(stack.resources) if name not in before]:
+        for logical in [name for name in stack.resources if name not in before]:
             resource = stack.resources.pop(logical)
             stack.cleanup.append((logical, str(resource.physical_id), resource.properties, resource.kind))
         living = {resource.physical_id for resource in stack.resources.values()}
@@ -230,7 +230,7 @@ class Runner:
 
     def _clean_up(self, stack: Deployed) -> None:
         """Deletes what a change has left over; what cannot be deleted stays, and only the events say so."""
-        for logical, physical_id, properties, kind in stack.cleanup:
+        for logical, physical_id, properties, kind in reversed(stack.cleanup):
             for _ in range(CLEANUPS):
                 if self._is_deleted(stack, logical, physical_id, properties, kind):
                     break

@@ -17,7 +17,7 @@ Make = Callable[[str, Mapping[str, Any]], CreatedResource]
 def custom_resources(template: Template) -> list[str]:
     """Logical ids of the custom resources, each behind those that it needs."""
     resources = template["Resources"]
-    graph = {name: set(_needs(body, resources)) - {name} for name, body in resources.items()}
+    graph = {name: (set(_needs(body, resources)) & resources.keys()) - {name} for name, body in resources.items()}
     return [name for name in TopologicalSorter(graph).static_order() if is_custom(resources[name])]
 
 

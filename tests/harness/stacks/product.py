@@ -17,8 +17,9 @@ from stockyard import wiring
 from stockyard.domain.nodes.records import NodeProvider
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.profiles.records import ClusterProfile
-from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.domain.records import CloudAccount, Cluster, Operation
 from stockyard.edge import paths
+from stockyard.operations.fleet.pools.reconcile import reconcile
 from stockyard.operations.idempotency_keys import IdempotencyKeys
 from stockyard.operations.listing import every
 from stockyard_stack_resources.api import Reply
@@ -92,12 +93,20 @@ class Product:
         return {**names, "cloud": sorted(self.world.provider.things)}
 
     def work(self) -> None:
-        """Let the operations of clusters that are begun go to their end."""
+        """Let the operations of clusters that are begun go to their end, and pools be looked after."""
         for cluster in list(every(self.world.services.store, Cluster)):
+            reconcile(self.world.services, cluster.id)
             if cluster.status == "preparing":
                 self.world.drive(cluster, "provision_cluster")
             elif cluster.status == "deleting":
                 self.world.drive(cluster, "delete_cluster")
+            elif self._works_on(cluster) == "retag_cluster":
+                self.world.drive(cluster, "retag_cluster")
+
+    def _works_on(self, cluster: Cluster) -> str | None:
+        """Kind of the operation that works on a cluster, None when none does."""
+        operation = self.world.services.store.get(Operation, cluster.operation_id or "")
+        return operation.kind if operation is not None and operation.status == "running" else None
 
 
 def _function_of(path: str) -> str:
@@ -111,6 +120,7 @@ def _function_of(path: str) -> str:
 def product() -> Iterator[Product]:
     """A new tenant's API."""
     world = import_module("tests.unit.operations.conftest").make_world()
+    world.services.store.next_number("cloud-account")  # that of the account that it has
     modules = {name: import_module(f"functions.{name}.handler") for name in FUNCTIONS}
     with ExitStack() as stack:
         parts: dict[str, Any] = {"services": lambda _: world.services, "store": lambda _: world.services.store}
