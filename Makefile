@@ -83,8 +83,10 @@ template: $(STAMP)  ## Write local/dev_stage, which the local cloud deploys, fro
 	@$(BIN)/python -m local.openapi
 
 wheels: $(STAMP)  ## Build the wheels of the client and of the constructs into .cache/wheels
-	@$(BIN)/uv build --quiet --wheel --out-dir .cache/wheels client
-	@$(BIN)/uv build --quiet --wheel --out-dir .cache/wheels constructs
+	@rm -rf .cache/wheels && mkdir -p .cache/wheels/sources && cp -r client constructs .cache/wheels/sources
+	@$(BIN)/uv build --quiet --wheel --out-dir .cache/wheels .cache/wheels/sources/client
+	@$(BIN)/uv build --quiet --wheel --out-dir .cache/wheels .cache/wheels/sources/constructs
+	@rm -rf .cache/wheels/sources && ls .cache/wheels/*.whl
 
 settings: $(STAMP)  ## Write docs/settings.md from the code
 	@$(BIN)/python -m stacks.settings_page

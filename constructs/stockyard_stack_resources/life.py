@@ -93,7 +93,7 @@ class Life:
         old = change.old.document if change.old is not None else {}
         if old and (refused := [field for field in kind.once if target.document.get(field) != old.get(field)]):
             raise StackResourceError(f"{', '.join(sorted(refused))} cannot be changed; a new {kind.name} can have it")
-        whole = target.complete(self.read_secret)
+        whole = target.complete(self.read_secret) if change.sends_secrets else dict(target.document)
         if kind.mark.read(record.body) is not None:
             whole, old = kind.mark.put(whole, target.identity.token), kind.mark.put(old, target.identity.token)
         unsaid = {"name", *(field for field in (*kind.fixed, *kind.once) if "." not in field)}

@@ -83,6 +83,15 @@ class Change:
         return self.previous != self.target.identity.physical_id
 
     @property
+    def sends_secrets(self) -> bool:
+        """Whether secrets are sent: with what is new, with other secrets, and with what stands beside them. An account
+        whose credentials are sent has to be proven anew."""
+        if self.old is None or self.old.secrets != self.target.secrets:
+            return True
+        fields = {pointer.strip("/").partition("/")[0] for pointer in self.target.secrets}
+        return any(self.old.document.get(field) != self.target.document.get(field) for field in fields)
+
+    @property
     def left_over(self) -> Target | None:
         """Remains of an update without an answer, in its rollback: CloudFormation does not know them, so this
         request removes them."""

@@ -64,7 +64,9 @@ class Provider:
         previous = event.get("PhysicalResourceId")
         physical_id = result.get("PhysicalResourceId") or previous or event["RequestId"]
         if event["RequestType"] == "Delete" and physical_id != previous:
-            raise RuntimeError(f"DELETE: cannot change the physical resource ID from {previous} to {physical_id}")
+            raise RuntimeError(
+                f'DELETE: cannot change the physical resource ID from "{previous}" to "{physical_id}" during deletion'
+            )
         waiting = {**event, **result, "PhysicalResourceId": physical_id}
         attempts = max(1, round(self.total / self.interval))
         self.timeline.after(1, lambda: self._ask(waiting, put, attempts))

@@ -87,3 +87,110 @@ def test_the_app_is_deployed_changed_rolled_back_and_deleted(templates: Mapping[
         region.runner.delete(stack)
         region.settle()
         assert region.product.things() == before
+
+
+@pytest.fixture(scope="module")
+def everything(example: Any, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
+    """A template with what the example does not have: accounts with secrets, profiles, steps, grants, adoption."""
+    from aws_cdk import App, Duration, RemovalPolicy, Stack
+    from aws_cdk import aws_iam as iam
+    from aws_cdk import aws_secretsmanager as secretsmanager
+
+    from stockyard_cdk import CloudAccount, Cluster, ClusterProfile, NodePool, Stockyard
+
+    folder = tmp_path_factory.mktemp("everything")
+    app = App(outdir=str(folder), analytics_reporting=False, tree_metadata=False)
+    stack = Stack(app, "Everything")
+    client, reader, key = (
+        secretsmanager.Secret.from_secret_name_v2(stack, name, name) for name in ("client", "reader", "key")
+    )
+    stockyard = Stockyard(stack, "Stockyard", url="https://a", issuer="https://b", client=client)
+    account = CloudAccount(
+        stack,
+        "Account",
+        stockyard=stockyard,
+        provider="aws",
+        name="shop",
+        attributes={"role_arn": "arn:aws:iam::333333333333:role/stockyard"},
+        secrets={"/attributes/secret_access_key": key},
+    )
+    role = iam.Role(stack, "Role", assumed_by=iam.AccountPrincipal("111111111111"), external_ids=[account.external_id])
+    packs: Any = [{"layer": "k8s", "name": "kubernetes", "tag": "1.34"}]
+    profile = ClusterProfile(stack, "Base", stockyard=stockyard, name="base", version="1.0.0", packs=packs)
+    cluster = Cluster(
+        stack,
+        "Cluster",
+        stockyard=stockyard,
+        description="All",
+        cloud_account_id=account.verified_after(role),
+        settings={"key_pair": "my-key"},
+        profiles=[{"name": profile.profile_name}],
+        adopt=True,
+        removal_policy=RemovalPolicy.RETAIN,
+        patience=Duration.hours(2),
+    )
+    NodePool(stack, "Workers", stockyard=stockyard, cluster=cluster, quantity=1)
+    user = iam.User(stack, "User")
+    cluster.grant_read_kubeconfig(user, reader)
+    with pytest.raises(ValueError, match="reader"):
+        cluster.grant_read_kubeconfig(user, client)
+    for patience in (Duration.seconds(0), Duration.hours(12)):
+        with pytest.raises(ValueError, match="eleven hours"):
+            Cluster(
+                stack,
+                f"Patient{patience.to_seconds()}",
+                stockyard=stockyard,
+                description="None",
+                cloud_account_id=1,
+                settings={"key_pair": "my-key"},
+                patience=patience,
+            )
+    app.synth()
+    template: dict[str, Any] = json.loads((folder / "Everything.template.json").read_text())
+    return template
+
+
+def _of(template: Mapping[str, Any], kind: str) -> list[tuple[str, dict[str, Any]]]:
+    return [(name, body) for name, body in template["Resources"].items() if body["Type"] == kind]
+
+
+def test_a_patient_cluster_is_a_row_of_resources_that_wait_on(everything: Mapping[str, Any]) -> None:
+    ((cluster, body),) = _of(everything, "Custom::StockyardCluster")
+    waits = _of(everything, "Custom::StockyardClusterWait")
+    assert (body["Properties"]["AtLimit"], body["Properties"]["Adopt"]) == ("Continue", "true")
+    assert body["DeletionPolicy"] == "Retain"
+    assert [wait["Properties"].get("AtLimit") for _, wait in waits] == ["Continue", None]
+    assert waits[0][0] in waits[1][1]["DependsOn"]
+    assert cluster in waits[0][1]["DependsOn"]
+    assert {"Fn::GetAtt": [cluster, "Name"]} in waits[1][1]["Properties"]["Document"]["Fn::Join"][1]
+
+
+def test_an_account_is_proven_behind_its_role_and_clusters_stand_behind_that(everything: Mapping[str, Any]) -> None:
+    ((account, declared),) = _of(everything, "Custom::StockyardCloudAccount")
+    ((proof, step),) = _of(everything, "Custom::StockyardAccountVerification")
+    ((role, _),) = [(name, body) for name, body in _of(everything, "AWS::IAM::Role") if name.startswith("Role")]
+    ((_, cluster),) = _of(everything, "Custom::StockyardCluster")
+    assert role in step["DependsOn"]
+    assert {"Fn::GetAtt": [account, "ExternalId"]} in _leaves(everything["Resources"][role])
+    assert {"Fn::GetAtt": [proof, "Number"]} in cluster["Properties"]["Document"]["Fn::Join"][1]
+    assert "secret_access_key" not in declared["Properties"]["Document"]
+    assert "/attributes/secret_access_key" in json.dumps(declared["Properties"]["Secrets"])
+
+
+def test_the_handler_may_read_its_secrets_and_look_at_its_stack_and_no_more(everything: Mapping[str, Any]) -> None:
+    actions = {
+        action
+        for name, policy in _of(everything, "AWS::IAM::Policy")
+        if "HandlerRole" in name
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+    }
+    assert actions == {
+        *("cloudformation:DescribeStackResource", "logs:CreateLogStream", "logs:PutLogEvents"),
+        *("secretsmanager:DescribeSecret", "secretsmanager:GetSecretValue"),
+    }
+
+
+def _leaves(value: Any) -> list[Any]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [value, *(leaf for each in inner for leaf in _leaves(each))]
