@@ -229,3 +229,5 @@ class Plan(Model):
     warnings: tuple[Any, ...] = ()
     unnamed: tuple[dict[str, Any], ...] = ()
     """Of manifests of a set: what it has applied before and no document names."""
+    run: dict[str, Any] | None = None
+    """The run of a template that would make a claim's node, where that was asked for: ``template``, ``variables``."""

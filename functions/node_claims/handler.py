@@ -14,7 +14,7 @@ from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.http.query import FORM, LABEL, ORDER, Query, tagged
 from stockyard.edge.identity import Roles
-from stockyard.errors import NotFound, UnexpectedBehavior
+from stockyard.errors import InvalidInput, NotFound, UnexpectedBehavior
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.services import Services
 
@@ -67,6 +67,7 @@ def _operation(services: Services, claim: NodeClaim) -> Answer:
     answers={202: VIEW, 200: "plan:PlanView"},
     idempotent=True,
     dry_run=True,
+    query=(Query("run", "Of a dry run: also the run of a template that would make the node.", "boolean"),),
     description="With `dry_run` the answer is a plan: the node type that would be chosen now, its price, and what"
     " ruled the others out. A cluster's own client claims nodes for its cluster alone.",
 )
@@ -78,11 +79,13 @@ def create_node_claim(request: Request, services: Services) -> Answer:
     new_claim = request.body.new_claim()
     if own_cluster := _own_cluster(request, services):
         check_named(own_cluster, new_claim.cluster_ref)
+    if request.query.get("run") and not request.dry_run:
+        raise InvalidInput.of_parameter("run", "is for a dry run: give dry_run too.")
     warnings: list[dict[str, str]] = []
     if request.dry_run or not request.caller.machine:  # a cluster reads no warnings, and may claim many nodes
         from stockyard.operations.fleet.explain import plan_claim
 
-        plan = plan_claim(services, new_claim)
+        plan = plan_claim(services, new_claim, with_run=bool(request.query.get("run")))
         if request.dry_run:
             check_creation(services, new_claim, request.caller.actor)
             return Answer.plan(plan)

@@ -62,8 +62,16 @@ class Collection:
             if not token:
                 return
 
-    def _plan(self, method: str, url: str, body: Body | None = None, headers: Mapping[str, str] | None = None) -> Plan:
-        answer = self._transport.send(method, url, query={"dry_run": "true"}, body=body, headers=headers).object()
+    def _plan(
+        self,
+        method: str,
+        url: str,
+        body: Body | None = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> Plan:
+        parameters = {"dry_run": "true", **(query or {})}
+        answer = self._transport.send(method, url, query=parameters, body=body, headers=headers).object()
         return parsed(Plan, answer.get("plan", {}))
 
     def _update(self, model: type[R], reference: R | str | int, changes: Body) -> R:

@@ -86,9 +86,10 @@ class NodeClaims(Collection):
         answer = self._transport.send("POST", path(self.name), body=body, idempotency_key=idempotency_key)
         return self._record(NodeClaim, answer)
 
-    def plan_create(self, body: Body) -> Plan:
-        """The node type that would be chosen, its price, and what ruled the others out."""
-        return self._plan("POST", path(self.name), body)
+    def plan_create(self, body: Body, *, run: bool = False) -> Plan:
+        """The node type that would be chosen, its price, and what ruled the others out; with ``run`` also the run of a
+        template that would make the node."""
+        return self._plan("POST", path(self.name), body, query={"run": "true"} if run else None)
 
     def list(self, *, page_size: int | None = None, **query: Any) -> Iterator[NodeClaim]:
         """All claims, or those of a ``cluster``, ``provider``, ``phase`` or ``label``, page by page."""

@@ -24,6 +24,7 @@ from stockyard_client.cli.output.node_sheets import CLAIMS
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_document, write_yaml_or_json
 from stockyard_client.cli.visible import echo
 from stockyard_client.client import Client
+from stockyard_client.models import Plan
 from stockyard_client.node_models import NodeClaim
 
 app = typer.Typer(no_args_is_help=True, help="Node claims.", rich_markup_mode=None)
@@ -56,12 +57,18 @@ def create(
     label: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
     keep_failed: KeepFailed = None,
     dry_run: DryRun = False,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="With --dry-run: plan the template's run by the OpenTofu of this machine.")
+    ] = False,
+    tofu: Annotated[str | None, typer.Option(help="The program of OpenTofu; default: tofu on the path.")] = None,
     wait: Wait = False,
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
     """Ask for a node, from a file, from options, or both (options win)."""
     context = contexts.of(run)
+    if refresh and not dry_run:
+        raise BadInput("--refresh is for a dry run: give --dry-run too")
     body, manifest = read_either(context, file, "claim", ["NodeClaim"]) if file else ({}, False)
     options = {"name": name, "cluster": cluster, "provider": provider, "type": node_type, "keep_failed": keep_failed}
     options = {key: value for key, value in options.items() if value is not None}
@@ -69,6 +76,8 @@ def create(
     check_memory(memory)
     named = {"cpu": cpu and "--cpu", "memory": memory and "--memory"}
     context.origins.append(_origin(options, resources, named, require, label))
+    if manifest and refresh:
+        raise BadInput("--refresh plans one claim: give it by options, or as a document of the API")
     if manifest:
         if options or resources or require or label or gpu:
             raise BadInput("a manifest says everything itself: give no options beside it")
@@ -81,7 +90,7 @@ def create(
         if gpu is not None:
             body = _with_gpus(context, client, body, gpu, provider)
         if dry_run:
-            plans.show(context, output, client.node_claims.plan_create(body))
+            _plan(context, output, client.node_claims.plan_create(body, run=refresh), tofu, refresh=refresh)
             return
         claim = client.node_claims.get(body["id"]) if set(body) == {"id"} else client.node_claims.create(body)
         context.say(f"Claim {claim.name} ({claim.id}) is being served by operation {claim.operation_id}.")
@@ -93,6 +102,22 @@ def create(
         context.say(f"Next: stockyard claim describe {claim.name}")
     elif claim.operation_id:
         progress.say_how_to_follow(context, claim.operation_id)
+
+
+def _plan(context: contexts.Context, output: Form, plan: Plan, tofu: str | None, *, refresh: bool) -> None:
+    """Show the plan, and with ``refresh`` what OpenTofu would make."""
+    if not refresh:
+        plans.show(context, output, plan)
+        return
+    from stockyard_client.cli.nodes import template_plans
+
+    planned = template_plans.plan_of(template_plans.tofu_of(context, tofu), template_plans.run_of(plan))
+    if output in {Form.JSON, Form.YAML}:
+        write_document(output, {"plan": plan.document(), "tofu": planned.document()})
+    else:
+        plans.show(context, output, plan)
+        template_plans.show(context, planned)
+    template_plans.check(planned)
 
 
 def _with_gpus(

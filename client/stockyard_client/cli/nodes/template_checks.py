@@ -61,8 +61,7 @@ def templates_of(block: Mapping[str, Any], at: str) -> Iterator[tuple[str, Mappi
 
 
 class LocalTofu:
-    """OpenTofu on this machine. It reads a template, and fetches its plug-ins and modules; it makes nothing, and asks
-    no cloud."""
+    """OpenTofu on this machine. It reads a template, and fetches its plug-ins and modules; it makes nothing."""
 
     def __init__(self, program: str, environment: Mapping[str, str]) -> None:
         hidden = ("STOCKYARD_", "TF_CLI_ARGS", "TF_WORKSPACE", "TF_DATA_DIR")
@@ -73,32 +72,36 @@ class LocalTofu:
     def check(self, pointer: str, template: Mapping[str, Any]) -> TemplateCheck:
         """Result for the template at that place of the document."""
         with tempfile.TemporaryDirectory(prefix="stockyard-validate-") as name:
-            folder = Path(name)
-            git = template.get("git")
-            if not git:
-                (folder / "main.tf").write_text(str(template.get("inline") or ""), encoding="utf-8")
-            else:
-                fetched = self._fetched(git, folder)
-                if not isinstance(fetched, Path):
-                    return TemplateCheck(pointer, "unchecked", fetched)
-                folder = fetched
-            return self._checked(pointer, folder)
+            folder = self.folder_of(template, Path(name))
+            return self._checked(pointer, folder) if isinstance(folder, Path) else _unchecked(pointer, folder)
+
+    def folder_of(self, template: Mapping[str, Any], room: Path) -> Path | str:
+        """Folder below ``room`` with the files of the template, or why there is none."""
+        git = template.get("git")
+        if git:
+            return self._fetched(git, room)
+        (room / "main.tf").write_text(str(template.get("inline") or ""), encoding="utf-8")
+        return room
+
+    def run(self, folder: Path, seconds: int, *arguments: str) -> tuple[bool, str]:
+        """Whether OpenTofu succeeded in the folder with the arguments, and what it printed."""
+        return _call((self._program, *arguments), folder, self._environment, seconds)
 
     def _checked(self, pointer: str, folder: Path) -> TemplateCheck:
-        initialized, printed = self._run(folder, INIT_SECONDS, "init", "-backend=false", "-input=false", "-no-color")
-        _, answer = self._run(folder, VALIDATE_SECONDS, "validate", "-json", "-no-color")
+        initialized, printed = self.run(folder, INIT_SECONDS, "init", "-backend=false", "-input=false", "-no-color")
+        _, answer = self.run(folder, VALIDATE_SECONDS, "validate", "-json", "-no-color")
         try:
             diagnostics = json.loads(answer[answer.index("{") :]).get("diagnostics") or []
         except ValueError:
             return TemplateCheck(pointer, "unchecked", f"{self._program} does not answer as OpenTofu does.")
         errors = [each for each in diagnostics if each.get("severity") == "error"]
-        faults = tuple(_fault(each) for each in errors if initialized or each.get("summary") not in _NOT_THERE)
+        faults = tuple(fault_of(each) for each in errors if initialized or each.get("summary") not in _NOT_THERE)
         if faults:
             return TemplateCheck(pointer, "invalid", "OpenTofu refuses the template.", faults)
         if initialized:
             return TemplateCheck(pointer, "valid", "OpenTofu validated the template.")
         text = "The template was parsed, and not validated: its plug-ins or modules could not be fetched here."
-        return TemplateCheck(pointer, "parsed", f"{text} {_reason(printed)}".strip())
+        return TemplateCheck(pointer, "parsed", f"{text} {reason_of(printed)}".strip())
 
     def _fetched(self, git: Mapping[str, Any], room: Path) -> Path | str:
         """Folder of the template in a copy of its repository, or why there is none. The git of this machine asks with
@@ -123,8 +126,9 @@ class LocalTofu:
             return f"The repository has no folder {git.get('subPath')} at {revision}."
         return folder
 
-    def _run(self, folder: Path, seconds: int, *arguments: str) -> tuple[bool, str]:
-        return _call((self._program, *arguments), folder, self._environment, seconds)
+
+def _unchecked(pointer: str, reason: str) -> TemplateCheck:
+    return TemplateCheck(pointer, "unchecked", reason)
 
 
 _REFS = (("tags", "tag"), ("heads", "branch"))
@@ -155,7 +159,8 @@ def _call(command: Sequence[str], folder: Path, environment: Mapping[str, str], 
     return done.returncode == 0, f"{done.stdout}\n{done.stderr}" if done.returncode else done.stdout
 
 
-def _fault(diagnostic: Mapping[str, Any]) -> TemplateFault:
+def fault_of(diagnostic: Mapping[str, Any]) -> TemplateFault:
+    """A fault from what OpenTofu says as JSON."""
     place = diagnostic.get("range") or {}
     line = (place.get("start") or {}).get("line")
     summary, more = str(diagnostic.get("summary") or "").strip(), str(diagnostic.get("detail") or "").strip()
@@ -163,7 +168,7 @@ def _fault(diagnostic: Mapping[str, Any]) -> TemplateFault:
     return TemplateFault(place.get("filename") or None, int(line) if line else None, detail)
 
 
-def _reason(printed: str) -> str:
+def reason_of(printed: str) -> str:
     """The paragraph after OpenTofu's first error, on one line."""
     paragraph = printed.partition("Error: ")[2]
     lines = [line.lstrip("│╷╵ ").strip() for line in paragraph.splitlines()]

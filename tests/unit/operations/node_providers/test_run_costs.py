@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stockyard.domain.models.plan import PlannedRun
 from stockyard.domain.nodes.records import NewClaim
 from stockyard.operations.fleet.explain import plan_claim
 from stockyard.operations.node_providers.providers import finding_remarks
@@ -11,14 +12,14 @@ from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from stockyard.providers.nodes.terraform.provider import TerraformConfig, TerraformNodes
 from tests.harness.runs.memory_runner import MemoryRunner
 from tests.harness.worlds.ports import with_ports
-from tests.unit.operations.conftest import World
+from tests.unit.operations.conftest import World, make_world
 from tests.unit.operations.nodes import Nodes
 
 SMALL: dict[str, Any] = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "cost": 1}
 TEMPLATE = {"inline": "# a node", "timeout": "20m"}
 
 
-def plan(world: World, kind: str, **block: Any) -> dict[str, Any]:
+def plan(world: World, kind: str, *, with_run: bool = False, **block: Any) -> dict[str, Any]:
     nodes = Nodes.of(world.registry, world.services, world.clock)
     unused: Any = None
     runner = MemoryRunner(unused, world.clock)
@@ -27,7 +28,7 @@ def plan(world: World, kind: str, **block: Any) -> dict[str, Any]:
     nodes.services = with_ports(nodes.services, node_sources=sources)
     provider = nodes.provider("lab", SMALL, kind=kind, block=block, price_per_cost_unit=0.01)
     assert not any("no price" in entry["detail"] for entry in finding_remarks(nodes.services, provider))
-    return plan_claim(nodes.services, NewClaim(name="one", resources={"cpu": "1"}))
+    return plan_claim(nodes.services, NewClaim(name="one", resources={"cpu": "1"}), with_run=with_run)
 
 
 def test_a_plan_of_a_node_by_a_template_tells_minutes_and_price_of_its_runs(world: World) -> None:
@@ -62,4 +63,23 @@ def test_an_environment_is_told_besides(world: World) -> None:
 
 
 def test_no_other_plan_has_runs(world: World) -> None:
-    assert plan(world, "simulated")["warnings"] == []
+    answer = plan(world, "simulated")
+    assert (answer["warnings"], "run" in answer) == ([], False)
+    answer = plan(world, "simulated", with_run=True)
+    assert answer["run"] is None
+    assert [each["detail"] for each in answer["warnings"]] == ["No template makes the node that would be chosen."]
+
+
+def test_a_run_is_planned_with_template_and_variables_and_without_secrets() -> None:
+    git = {"repository": "https://git.example/nodes.git", "branch": "main", "credentials": "git-token"}
+    for template, expected in (
+        (TEMPLATE, {"inline": "# a node"}),
+        ({"git": git}, {"git": {"repository": git["repository"], "branch": "main"}}),
+    ):
+        answer = plan(make_world(), "terraform", nodeTemplate=template, with_run=True)
+        run = PlannedRun.model_validate(answer["run"])
+        assert run.template == expected
+        node = run.variables["vcluster"]
+        assert (node["name"], node["userData"], node["nodeType"]["metadata"]["name"]) == ("one", "", "lab.small")
+        assert "lab.small" in node["requirements"].values()
+        assert "git-token" not in str(answer)

@@ -92,6 +92,25 @@ class RunTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class NewNode:
+    """A node that is only planned: the claim with its placement, and what its run would be given."""
+
+    claim: NodeClaim
+    provider: NodeProvider
+    cluster: Cluster | None
+    environment: NodeEnvironment | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """The run that would make a node. ``template`` is the one of the provider's document, ``variables`` are by name;
+    none of them has a secret."""
+
+    template: Mapping[str, Any]
+    variables: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class NodeWork:
     """Description of one step of one claim, for its source. ``ledger`` is the claim's.
 

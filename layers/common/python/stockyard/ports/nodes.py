@@ -21,7 +21,7 @@ from stockyard.domain.values.requirements import Requirement
 from stockyard.domain.values.states import PowerWish
 from stockyard.ports.clouds import Tagged
 from stockyard.ports.clusters import Finding, Outcome
-from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork, RunTimes, TemplatePlace
+from stockyard.ports.node_work import EnvironmentWork, Machine, NewNode, NodeWork, PlannedRun, RunTimes, TemplatePlace
 
 HINDRANCE = "hindrance"
 """The fact of a launch that is not done: what its vendor says is in its way."""
@@ -177,6 +177,11 @@ class MakesByRuns(Protocol):
     def run_times(self, provider: NodeProvider, type_name: str) -> RunTimes | None:
         """Times of the runs for one node of a type by its bare name; None where the tenant does not pay for them. Makes
         no call."""
+        ...
+
+    def planned_run(self, node: NewNode) -> PlannedRun:
+        """The run that would make the node, for who wants to try it. Makes no call. ``NodeCouldNotBeProvisioned`` where
+        no run could be made."""
         ...
 
 

@@ -92,6 +92,16 @@ class Price(View):
     """The lines that make the sum."""
 
 
+class PlannedRun(View):
+    """The run of a template that would make a node."""
+
+    template: dict[str, Any]
+    """The template as the provider's document has it: ``inline``, or ``git`` with the commit that is known."""
+    variables: dict[str, Any]
+    """Its variables by name, without secrets: the user data joins no cluster, and secret outputs of the environment
+    are missing."""
+
+
 class Plan(View):
     """The resources to make, to change and to remove, the costs, and the rejected types with the reasons."""
 
@@ -118,6 +128,8 @@ class Plan(View):
     """What to mind."""
     unnamed: list[SetMemberView] = Field(default_factory=list)
     """Of manifests of a set: what it has applied before, is still there, and no document names. It stays."""
+    run: PlannedRun | None = None
+    """Of a claim, where ``run`` was given: the run that would make its node; null where no template makes it."""
 
 
 class PlanView(View):

@@ -11,7 +11,7 @@ from typing import Any
 from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.disks import price_with_disk
 from stockyard.domain.nodes.node_types import NodeType, way_text
-from stockyard.domain.nodes.records import NewClaim
+from stockyard.domain.nodes.records import NewClaim, Placement
 from stockyard.domain.nodes.views import option_views
 from stockyard.domain.pools.limits import PricedType
 from stockyard.domain.records import Cluster, NodeClaim, NodeProvider
@@ -22,6 +22,7 @@ from stockyard.operations.costs.plan_notes import budget_warnings, known_hour
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.fleet import opting_in
 from stockyard.operations.fleet.cures import cures_of
+from stockyard.operations.fleet.planned_runs import planned_run
 from stockyard.operations.fleet.state import fleet_state, workload_of
 from stockyard.operations.fleet.templates import supply
 from stockyard.operations.machines import overlay_paths
@@ -190,8 +191,9 @@ def _counted(evaluations: Sequence[Evaluation]) -> dict[str, int]:
     return dict(Counter(evaluation.rule or FITS for evaluation in evaluations))
 
 
-def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
-    """The dry run of a creation: where it would be placed, at what price, and what was ruled out."""
+def plan_claim(services: Services, request: NewClaim, *, with_run: bool = False) -> dict[str, Any]:
+    """The dry run of a creation: where it would be placed, at what price, and what was ruled out; ``with_run`` also the
+    run of a template that would make its node."""
     draft = draft_of(services, request, "", None)
     best, judged = cheapest(services, draft, "it will wait")
     creates = [{"kind": "node-claim", "name": draft.name}]
@@ -206,7 +208,31 @@ def plan_claim(services: Services, request: NewClaim) -> dict[str, Any]:
     if best is not None:
         warnings += run_notes(services, load(services).providers.get(best.node_type.provider), best.node_type)
     warnings += egress_warnings(services, draft, best)
-    return plan_of(items, creates=creates, warnings=warnings, **judged)
+    run: dict[str, Any] = {}
+    if with_run:
+        planned, reason = _planned_run(services, draft, best)
+        run = {"run": planned}
+        warnings += [{"pointer": "", "detail": reason}] if reason is not None else []
+    return {**plan_of(items, creates=creates, warnings=warnings, **judged), **run}
+
+
+def _planned_run(
+    services: Services, draft: NodeClaim, best: Evaluation | None
+) -> tuple[dict[str, Any] | None, str | None]:
+    """The run that would make the node of the best way, and why there is none."""
+    if best is None or best.capacity_type is None or best.cost is None:
+        return None, "No node would be made now, so there is no run to plan."
+    provider = load(services).providers.get(best.node_type.provider)
+    placement = Placement(
+        provider_id=provider.id if provider is not None else "",
+        type=best.node_type.name,
+        capacity_type=best.capacity_type,
+        zones=best.zones,
+        cost=best.cost,
+        decided_at=services.now(),
+        usd_hour=best.usd_hour,
+    )
+    return planned_run(services, provider, draft, placement)
 
 
 def kept_for_pods(types: Sequence[NodeType], asked_keys: Collection[str] = ()) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +18,16 @@ from stockyard.machines.cloud_config import FirstBoot
 from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.ports import Finding, Ledger, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
-from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork, Prepared, RunTimes, TemplatePlace
+from stockyard.ports.node_work import (
+    EnvironmentWork,
+    Machine,
+    NewNode,
+    NodeWork,
+    PlannedRun,
+    Prepared,
+    RunTimes,
+    TemplatePlace,
+)
 from stockyard.ports.runs import NewRun, Runner, RunnerPlace, Runs
 from stockyard.providers.nodes.terraform import credentials, environments, templates, variables
 from stockyard.providers.nodes.terraform.accounts import (
@@ -28,12 +36,10 @@ from stockyard.providers.nodes.terraform.accounts import (
     runner_account,
     wants_operator,
 )
+from stockyard.providers.nodes.terraform.planning import planned_run, run_times
 from stockyard.providers.nodes.terraform.repositories import Repositories
 from stockyard.providers.nodes.terraform.running import (
-    APPLY_MINUTES,
-    DESTROY_MINUTES,
     END_SECONDS,
-    PLAN_MINUTES,
     SPARE_SECONDS,
     STARTING_SECONDS,
     Running,
@@ -202,14 +208,11 @@ class TerraformNodes:
 
     def run_times(self, provider: NodeProvider, type_name: str) -> RunTimes | None:
         """See ``ports.nodes.MakesByRuns``. Runs in the operator's account cost the tenant nothing."""
-        if wants_operator(provider):
-            return None
-        template = templates.of_type(provider, type_name)
-        timeout = template.timeout_seconds if template is not None else templates.TIMEOUT_SECONDS
-        once = APPLY_MINUTES + DESTROY_MINUTES
-        environment = once * len(templates.stages_of(provider))
-        longest = 2 * math.ceil((timeout + END_SECONDS) / 60)
-        return RunTimes(once, max(once, longest), PLAN_MINUTES, environment, self._runner.usd_a_minute)
+        return None if wants_operator(provider) else run_times(provider, type_name, self._runner.usd_a_minute)
+
+    def planned_run(self, node: NewNode) -> PlannedRun:
+        """See ``ports.nodes.MakesByRuns``."""
+        return planned_run(node)
 
     def template_places(self, provider: NodeProvider) -> Sequence[TemplatePlace]:
         """See ``ports.nodes.FollowsTemplates``: branches and tags of repositories."""

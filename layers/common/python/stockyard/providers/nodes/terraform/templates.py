@@ -77,6 +77,14 @@ class Template:
         }
         return {"git": place}
 
+    def document(self) -> dict[str, Any]:
+        """The template for who has the right to read the provider: its text, or its place in a repository without the
+        name of the credentials. The commit is the one that is known."""
+        if self.git is None:
+            return {"inline": self.inline or ""}
+        git = {key: text for key, text in self.git.items() if key not in ("credentials", "fetchInterval")}
+        return {"git": {**git, **({"commit": self.head} if self.head and not git.get("commit") else {})}}
+
     def _ref(self) -> str:
         git = self.git or {}
         if git.get("tag"):

@@ -20,7 +20,7 @@ from stockyard.domain.values.requirements import (
 )
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.machines.cloud_config import FirstBoot
-from stockyard.ports.node_work import EnvironmentWork, NodeWork
+from stockyard.ports.node_work import EnvironmentWork, NewNode, NodeWork
 from stockyard.providers.nodes.terraform.templates import INFRASTRUCTURE, KUBERNETES
 
 NAMESPACE = "p-default"
@@ -29,24 +29,47 @@ _SHORT = {REGION: "region", ZONE: "zone", INSTANCE_TYPE: "instance-type"}
 """Labels that templates also read by a short name."""
 
 
+PLANNED_USER_DATA = "#!/bin/sh\n# Stockyard writes the user data of a machine when the machine is made.\n"
+"""User data of a run that is only planned: the real one has a secret of the machine."""
+
+
 def of_node(work: NodeWork, type_name: str, placement: Placement, first_boot: FirstBoot | None) -> dict[str, Any]:
     """``vcluster`` for the template of a node. ``NodeCouldNotBeProvisioned`` for a property that stays open."""
-    claim, cluster = work.claim, work.cluster
-    properties = _properties(work.provider, type_name, claim)
     user_data = first_boot.script() if first_boot is not None else ""
-    packed = base64.b64encode(first_boot.cloud_config()).decode() if first_boot is not None else ""
+    packed = first_boot.cloud_config() if first_boot is not None else b""
+    node = NewNode(work.claim, work.provider, work.cluster, work.environment)
+    return _of_node(node, type_name, placement, (user_data, packed), work.secret_outputs())
+
+
+def of_new_node(node: NewNode, type_name: str, placement: Placement) -> dict[str, Any]:
+    """``vcluster`` for the template of a node that is only planned: without the secret outputs of its environment, and
+    with user data that joins no cluster. Raises as :func:`of_node` does."""
+    user_data = PLANNED_USER_DATA if node.cluster is not None else ""
+    return _of_node(node, type_name, placement, (user_data, user_data.encode()), {})
+
+
+def _of_node(
+    node: NewNode,
+    type_name: str,
+    placement: Placement,
+    user_data: tuple[str, bytes],
+    secret_outputs: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Variables of a node; ``user_data`` is the script, and the document that is passed in base64."""
+    claim = node.claim
+    properties = _properties(node.provider, type_name, claim)
     return {
         "name": claim.name,
         "namespace": NAMESPACE,
-        "userData": user_data,
-        "userDataBase64": packed,
+        "userData": user_data[0],
+        "userDataBase64": base64.b64encode(user_data[1]).decode(),
         "requirements": requirements_of(claim, placement, properties),
         "properties": properties,
-        "instance": _instance(cluster),
+        "instance": _instance(node.cluster),
         "nodeClaim": _claim(claim, placement),
-        "nodeType": _type(work.provider, type_name),
-        "nodeProvider": _provider(work.provider),
-        "nodeEnvironment": {"outputs": outputs_of(work.environment, work.secret_outputs())},
+        "nodeType": _type(node.provider, type_name),
+        "nodeProvider": _provider(node.provider),
+        "nodeEnvironment": {"outputs": outputs_of(node.environment, secret_outputs)},
     }
 
 
