@@ -45,6 +45,8 @@ class Session:
     refresh_token: str | None
     expires_at: float
     id_token: str | None = None
+    program: str | None = None
+    """How a program has logged in, ``SECRET`` or ``GITHUB``, so that it can do so again; None of a person."""
 
     def __repr__(self) -> str:
         return f"Session(url={self.url!r}, issuer={self.issuer!r})"
@@ -152,13 +154,15 @@ class DeviceLogin:
             if "device_authorization_endpoint" not in metadata:
                 raise LoginFailed("the issuer does not offer the device flow")
             form = {"client_id": self._client_id, "scope": self._scope}
-            started = _post(self._http, metadata["device_authorization_endpoint"], form)
+            started = answer_of(self._http, metadata["device_authorization_endpoint"], form)
             if "device_code" not in started:
-                raise LoginFailed(_reason(started))
+                raise LoginFailed(reason_of(started))
             uri = started.get("verification_uri_complete") or started.get("verification_uri", "")
             prompt(DeviceAuthorization(uri, started.get("user_code", "")))
             tokens = self._poll(metadata["token_endpoint"], started)
-        return _session(url.rstrip("/"), self._issuer, self._client_id, metadata["token_endpoint"], tokens, self._now())
+        return session_of(
+            url.rstrip("/"), self._issuer, self._client_id, metadata["token_endpoint"], tokens, self._now()
+        )
 
     def _get(self, url: str) -> dict[str, Any]:
         try:
@@ -173,14 +177,14 @@ class DeviceLogin:
         form = {"grant_type": _DEVICE_GRANT, "device_code": started["device_code"], "client_id": self._client_id}
         while self._now() < deadline:
             self._sleep(pause)
-            answer = _post(self._http, endpoint, form)
+            answer = answer_of(self._http, endpoint, form)
             if "access_token" in answer:
                 return answer
             error = answer.get("error")
             if error == "slow_down":
                 pause += 5
             elif error != "authorization_pending":
-                raise LoginFailed(_reason(answer))
+                raise LoginFailed(reason_of(answer))
         raise LoginFailed("the code expired before it was confirmed")
 
 
@@ -192,10 +196,10 @@ def refreshed(session: Session, now: float, transport: httpx.BaseTransport | Non
         raise LoginFailed("the session has expired: log in again")
     form = {"grant_type": "refresh_token", "refresh_token": session.refresh_token, "client_id": session.client_id}
     with httpx.Client(timeout=30.0, transport=transport, mounts=PAST_PROXIES) as http:
-        answer = _post(http, session.token_endpoint, form)
+        answer = answer_of(http, session.token_endpoint, form)
     if "access_token" not in answer:
-        raise LoginFailed(f"{_reason(answer)}: log in again")
-    fresh = _session(session.url, session.issuer, session.client_id, session.token_endpoint, answer, now)
+        raise LoginFailed(f"{reason_of(answer)}: log in again")
+    fresh = session_of(session.url, session.issuer, session.client_id, session.token_endpoint, answer, now)
     # an issuer that does not rotate refresh tokens sends none
     return fresh if fresh.refresh_token else replace(fresh, refresh_token=session.refresh_token)
 
@@ -233,7 +237,10 @@ def ends_at(token: str) -> int | None:
         return None
 
 
-def _session(url: str, issuer: str, client_id: str, token_endpoint: str, tokens: dict[str, Any], now: float) -> Session:
+def session_of(
+    url: str, issuer: str, client_id: str, token_endpoint: str, tokens: dict[str, Any], now: float
+) -> Session:
+    """The session that a token endpoint's answer begins."""
     id_token = tokens.get("id_token")
     expires_at = now + float(tokens.get("expires_in", 300))
     return Session(
@@ -248,7 +255,8 @@ def _session(url: str, issuer: str, client_id: str, token_endpoint: str, tokens:
     )
 
 
-def _post(http: httpx.Client, url: str, form: dict[str, str]) -> dict[str, Any]:
+def answer_of(http: httpx.Client, url: str, form: dict[str, str]) -> dict[str, Any]:
+    """Answer of a token endpoint to a form, a refusal too. Raises ``LoginFailed`` where none comes."""
     try:
         answer = http.post(url, data=form).json()
     except (httpx.HTTPError, ValueError):
@@ -256,5 +264,6 @@ def _post(http: httpx.Client, url: str, form: dict[str, str]) -> dict[str, Any]:
     return answer if isinstance(answer, dict) else {}
 
 
-def _reason(answer: dict[str, Any]) -> str:
+def reason_of(answer: dict[str, Any]) -> str:
+    """Words of an issuer that refuses."""
     return str(answer.get("error_description") or answer.get("error") or "the issuer refused")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from local.identity.codes import CONSOLE_CLIENT, Codes, Request, console_client, read_request
+from local.identity.federation import Federation
 from local.identity.keys import SigningKey
 from local.identity.people import Person, local_people
 from local.identity.refusals import Refused, oauth_refusal
@@ -72,6 +73,7 @@ class Realm:
     admin_secret: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     _devices: dict[str, _Device] = field(default_factory=dict)
     codes: Codes = field(default_factory=Codes)
+    federation: Federation = field(default_factory=Federation)
     _refresh: dict[str, tuple[str, str, Person]] = field(default_factory=dict)
     """Client, scope and person by refresh token."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -290,6 +292,8 @@ class Realm:
         return response
 
     def _authenticate(self, form: Mapping[str, str]) -> dict[str, Any]:
+        if "client_assertion" in form:
+            return self.federation.client_of(form, self.issuer, self.clients.values())
         client = self.named(form.get("client_id", ""))
         if client is None or not client["enabled"]:
             raise oauth_refusal(401, "invalid_client", _BAD_CLIENT)

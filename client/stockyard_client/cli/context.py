@@ -209,13 +209,34 @@ class Context:
             url, lambda login: self.say(f"Open {login.uri} and confirm the code {login.user_code}.", "bold")
         )
 
+    def log_in_program(
+        self, url: str, issuer: str, by: str, client_id: str | None, scope: str | None = None
+    ) -> Session:
+        """A new session of a program, kept for ``url`` by whoever keeps it. Raises ``LoginFailed``."""
+        from stockyard_client.program_logins import program_session
+        from stockyard_client.sessions import DEFAULT_SCOPE
+
+        return program_session(
+            url,
+            issuer,
+            by=by,
+            client_id=client_id,
+            scope=scope or DEFAULT_SCOPE,
+            environment=self.environment,
+            now=self.now(),
+            transport=self.transport,
+        )
+
     def _session(self, url: str) -> Session | None:
-        from stockyard_client.sessions import refreshed
+        from stockyard_client.sessions import EARLY_SECONDS, refreshed
 
         session = self.store.load(url)
         if session is None:
             return None
-        fresh = refreshed(session, self.now(), self.transport)
+        if session.program is not None and session.expires_at - self.now() <= EARLY_SECONDS:
+            fresh = self.log_in_program(url, session.issuer, session.program, session.client_id or None)
+        else:
+            fresh = refreshed(session, self.now(), self.transport)
         if fresh is not session:
             self.store.renew(fresh)
         return fresh

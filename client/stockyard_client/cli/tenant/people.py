@@ -13,22 +13,39 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.input.completion import cluster_names
 from stockyard_client.cli.visible import echo
+from stockyard_client.program_logins import GITHUB, SECRET
 from stockyard_client.sessions import DEFAULT_CLIENT, DEFAULT_SCOPE, cluster_session, ends_at, revoked
 
 
 def login(
     run: typer.Context,
     issuer: Annotated[str | None, typer.Option(help="The OIDC issuer; default STOCKYARD_ISSUER.")] = None,
-    client_id: Annotated[str, typer.Option(help="The issuer's public client.")] = DEFAULT_CLIENT,
+    client_id: Annotated[
+        str | None, typer.Option(help=f"The issuer's client; of people {DEFAULT_CLIENT}.", show_default=False)
+    ] = None,
+    client_credentials: Annotated[
+        bool,
+        typer.Option(
+            "--client-credentials",
+            help="As a program: the client proves itself by the secret in STOCKYARD_CLIENT_SECRET.",
+        ),
+    ] = False,
+    github: Annotated[
+        bool, typer.Option("--github", help="As a job of GitHub Actions, by its ID token; there is no secret.")
+    ] = False,
     scope: Annotated[str, typer.Option(help="Scopes to ask for.")] = DEFAULT_SCOPE,
     cluster: Annotated[
         str | None, typer.Option(help="Log in to this cluster, for kubectl.", autocompletion=cluster_names)
     ] = None,
 ) -> None:
-    """Log in with a browser. That may be on another device; the session is kept for this API, or for one cluster."""
+    """Log in with a browser. That may be on another device; the session is kept for this API, or for one cluster.
+    Programs log in without a browser, by --client-credentials or --github."""
     context = contexts.of(run)
     url = context.api_url()
+    is_program = client_credentials or github
     if cluster:
+        if is_program:
+            raise BadInput("--cluster is for people: programs ask the API for tokens of clusters")
         with context.client() as client:
             config = kubeconfigs.document(client.clusters.kubeconfig(cluster))
         if kubeconfigs.asks_api(config):
@@ -45,7 +62,13 @@ def login(
         issuer_url = session.issuer if session else None
     if not issuer_url:
         raise BadInput("no issuer is known: give --issuer or set STOCKYARD_ISSUER")
-    context.store.save(context.log_in(url, issuer_url, client_id, scope))
+    if is_program:
+        if not github and client_id is None:
+            raise BadInput("--client-credentials needs --client-id, the client of the realm that the program is")
+        by = GITHUB if github else SECRET
+        context.store.save(context.log_in_program(url, issuer_url, by, client_id, scope))
+    else:
+        context.store.save(context.log_in(url, issuer_url, client_id or DEFAULT_CLIENT, scope))
     context.say(f"Logged in to {url}.", "green")
 
 
