@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from local.identity.clients import DEFAULTS
 from local.identity.codes import CONSOLE_CLIENT, Codes, Request, console_client, read_request
 from local.identity.federation import Federation
 from local.identity.keys import SigningKey
@@ -29,22 +30,6 @@ _AUDIENCE_MAPPER = "oidc-audience-mapper"
 _SCOPE = "email profile"
 _SCOPES = frozenset({"openid", "email", "profile", "organization", "offline_access"})
 _BAD_CLIENT = "Invalid client or Invalid client credentials"
-_DEFAULTS: dict[str, Any] = {
-    "surrogateAuthRequired": False,
-    "enabled": True,
-    "clientAuthenticatorType": "client-secret",
-    "redirectUris": [],
-    "webOrigins": [],
-    "bearerOnly": False,
-    "consentRequired": False,
-    "standardFlowEnabled": True,
-    "implicitFlowEnabled": False,
-    "directAccessGrantsEnabled": False,
-    "serviceAccountsEnabled": False,
-    "publicClient": False,
-    "protocol": "openid-connect",
-    "fullScopeAllowed": True,
-}
 
 
 def organization_id(tenant: str) -> str:
@@ -327,7 +312,7 @@ class Realm:
             if self.named(name) is not None:
                 raise Refused(409, {"errorMessage": f"Client {name} already exists"})
             key = str(uuid.uuid4())
-            client = {"id": key, **_DEFAULTS, **representation, "clientId": name}
+            client = {"id": key, **DEFAULTS, **representation, "clientId": name}
             if not client["publicClient"]:
                 client.setdefault("secret", secrets.token_urlsafe(24))
             self.clients[key] = client

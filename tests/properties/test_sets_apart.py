@@ -80,7 +80,8 @@ class Api:
             return httpx.Response(status, json=body)
         except StockyardError as refused:
             problem = {"status": refused.status, "error_type": refused.error_type, "detail": refused.detail}
-            return httpx.Response(refused.status, json=problem)
+            faults = [{"pointer": fault.pointer, "detail": fault.detail} for fault in refused.errors]
+            return httpx.Response(refused.status, json={**problem, "errors": faults})
 
     def _apply(self, documents: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
         services, name = self.nodes.services, query.get("set")

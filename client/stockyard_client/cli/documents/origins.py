@@ -31,12 +31,24 @@ def place_of(pointer: str, origins: Iterable[Origin]) -> str:
         for pointer_given, option in origin.options.items():
             if _is_below(pointer, pointer_given):
                 return option
-    named = [origin for origin in fitting if origin.document is not None]
-    if not named:
+    nearest = _nearest(fitting)
+    if nearest is None or nearest.document is None:
         return dotted(tokens_of(pointer))
-    nearest = max(named, key=lambda origin: len(origin.at))
+    return nearest.document.place(tokens_of(nearest.inner + pointer.removeprefix(nearest.at)), nearest.noun)
+
+
+def position_of(pointer: str, origins: Iterable[Origin]) -> tuple[str, int | None] | None:
+    """File and line of the field at ``pointer`` of the request; None where no file has it."""
+    nearest = _nearest([origin for origin in origins if _is_below(pointer, origin.at)])
+    if nearest is None or nearest.document is None:
+        return None
     document = nearest.document
-    return document.place(tokens_of(nearest.inner + pointer.removeprefix(nearest.at)), nearest.noun) if document else ""
+    return document.source, document.line(tokens_of(nearest.inner + pointer.removeprefix(nearest.at)))
+
+
+def _nearest(fitting: Iterable[Origin]) -> Origin | None:
+    named = [origin for origin in fitting if origin.document is not None]
+    return max(named, key=lambda origin: len(origin.at)) if named else None
 
 
 def _is_below(pointer: str, at: str) -> bool:

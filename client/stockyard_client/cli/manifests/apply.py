@@ -24,8 +24,9 @@ from stockyard_client.cli.manifests.sets import (
     undone,
 )
 from stockyard_client.cli.output import plans, progress
+from stockyard_client.cli.output.github import PipelineForm, PipelineOutput, annotate_warnings, annotated, summarize
 from stockyard_client.cli.output.node_sheets import APPLIED
-from stockyard_client.cli.output.output import Form, Output, show_many
+from stockyard_client.cli.output.output import Form, show_many
 from stockyard_client.errors import ApiError, StockyardClientError
 from stockyard_client.node_models import Applied
 
@@ -71,21 +72,22 @@ def apply(
     dry_run: DryRun = False,
     wait: Wait = False,
     timeout: Timeout = None,
-    output: Output = Form.TABLE,
+    output: PipelineOutput = PipelineForm.TABLE,
 ) -> None:
     """Make what manifests ask for, and change what differs. All are checked before one is stored. With --wait the
     operations on clusters are waited for, with the pools and members that they order. With --set a plan comes first."""
     context = contexts.of(run)
     if take and set_name is None:
         raise BadInput("--take needs --set")
-    folder = read_folder(context, file, recursive=recursive, cluster=cluster, selector=selector, set_name=set_name)
-    folder = replace(folder, take=take, prune=prune)
     options = Options(yes=yes, dry_run=dry_run, wait=wait, timeout=timeout, output=output)
-    with context.client() as client:
-        if set_name is None:
-            _apply_documents(context, client, folder, options)
-        else:
-            _apply_set(context, client, folder, options)
+    with annotated(context, on=output.is_github):
+        folder = read_folder(context, file, recursive=recursive, cluster=cluster, selector=selector, set_name=set_name)
+        folder = replace(folder, take=take, prune=prune)
+        with context.client() as client:
+            if set_name is None:
+                _apply_documents(context, client, folder, options)
+            else:
+                _apply_set(context, client, folder, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,31 +98,40 @@ class Options:
     dry_run: bool
     wait: bool
     timeout: float | None
-    output: Form
+    output: PipelineForm
 
 
 def _apply_documents(context: contexts.Context, client: Client, folder: Folder, options: Options) -> None:
     """Apply documents that are of no set."""
     if options.dry_run:
-        plans.show(context, options.output, client.manifests.plan(folder.documents, prune=folder.prune))
+        plan = client.manifests.plan(folder.documents, prune=folder.prune)
+        plans.show(context, options.output.form, plan)
+        if options.output.is_github:
+            annotate_warnings(context, plan.warnings)
+            summarize(context, "Plan", plan)
         return
     if folder.prune:
         _confirm(context, client, folder.documents, yes=options.yes)
     results = client.manifests.apply(folder.documents, prune=folder.prune)
     plans.warn(context, results.every_warning)
     _wait(context, client, results, options)
-    show_many(context, options.output, APPLIED, results)
+    show_many(context, options.output.form, APPLIED, results)
 
 
 def _apply_set(context: contexts.Context, client: Client, folder: Folder, options: Options) -> None:
     """Apply documents as those of a set: show the plan, ask where something is removed, apply, remove."""
     planned = plan_folder(client, folder)
-    say_kept(context, planned)
+    remarks = say_kept(context, planned)
+    form = options.output.form
+    if options.output.is_github:
+        annotate_warnings(context, [*planned.plan.warnings, *({"detail": remark} for remark in remarks)])
+        title = f"{'Plan' if options.dry_run else 'Apply'} of {folder.set_name}"
+        summarize(context, title, planned.plan, remarks)
     if options.dry_run:
-        plans.show(context, options.output, planned.plan)
+        plans.show(context, form, planned.plan)
         return
-    if options.output in {Form.TABLE, Form.WIDE} and not planned.is_empty:
-        plans.show(context, options.output, planned.plan, is_dry_run=False)
+    if form in {Form.TABLE, Form.WIDE} and not planned.is_empty:
+        plans.show(context, form, planned.plan, is_dry_run=False)
     check_removals(context, planned.removals, yes=options.yes)
     results = _applied(context, client, folder, planned.plan)
     plans.warn(context, results.every_warning)
@@ -140,7 +151,7 @@ def _apply_set(context: contexts.Context, client: Client, folder: Folder, option
         timeout=options.timeout,
         on_removed=removed,
     )
-    show_many(context, options.output, APPLIED, records)
+    show_many(context, options.output.form, APPLIED, records)
     if codes:
         raise typer.Exit(codes[0])
 

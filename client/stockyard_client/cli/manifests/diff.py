@@ -14,7 +14,8 @@ from stockyard_client.cli.failures import FAILURE, USAGE, exit_code, explain
 from stockyard_client.cli.manifests.apply import Files, OfCluster, Recursive
 from stockyard_client.cli.manifests.sets import Selection, SetName, Take, plan_folder, read_folder, say_kept
 from stockyard_client.cli.output import field_lines, plans
-from stockyard_client.cli.output.output import Form, Output, write_document
+from stockyard_client.cli.output.github import PipelineForm, PipelineOutput, annotate_warnings, annotated, summarize
+from stockyard_client.cli.output.output import Form, write_document
 from stockyard_client.errors import StockyardClientError
 from stockyard_client.models import Plan
 
@@ -32,15 +33,17 @@ def diff(
         bool, typer.Option("--prune", help="What the set has applied before and no document names differs, too.")
     ] = False,
     take: Take = False,
-    output: Output = Form.TABLE,
+    output: PipelineOutput = PipelineForm.TABLE,
 ) -> None:
     """Show what apply would change, field by field. Exit 0: nothing; 1: something; 2 and more: it failed."""
     context = contexts.of(run)
     try:
         if set_name is None and (prune or take):
             raise BadInput("--prune and --take need --set")
-        folder = read_folder(context, file, recursive=recursive, cluster=cluster, selector=selector, set_name=set_name)
-        with context.client() as client:
+        with annotated(context, on=output.is_github), context.client() as client:
+            folder = read_folder(
+                context, file, recursive=recursive, cluster=cluster, selector=selector, set_name=set_name
+            )
             planned = plan_folder(client, replace(folder, prune=prune, take=take))
             plan = planned.plan
     except StockyardClientError as error:
@@ -48,11 +51,14 @@ def diff(
         code = exit_code(error)
         # 1 says that something differs
         raise typer.Exit(USAGE if code == FAILURE else code) from None
-    if output in {Form.JSON, Form.YAML}:
-        write_document(output, plan.document())
+    if output.form in {Form.JSON, Form.YAML}:
+        write_document(output.form, plan.document())
     else:
         _draw(context, plan)
-    say_kept(context, planned)
+    remarks = say_kept(context, planned)
+    if output.is_github:
+        annotate_warnings(context, [*plan.warnings, *({"detail": remark} for remark in remarks)])
+        summarize(context, f"Difference of {set_name or 'the manifests'}", plan, remarks)
     if not planned.is_empty:
         raise typer.Exit(DIFFERS)
     context.say("Nothing differs.")

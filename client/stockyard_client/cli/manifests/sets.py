@@ -133,10 +133,15 @@ def plan_folder(client: Client, folder: Folder) -> FolderPlan:
     return FolderPlan(whole, unnamed, [])
 
 
-def say_kept(context: Context, planned: FolderPlan) -> None:
+def say_kept(context: Context, planned: FolderPlan) -> list[str]:
     """Name the members that no document names and that stay."""
-    for thing in planned.remaining:
-        context.say(f"Kept: {thing.title} is of this set, and no document names it; --prune removes it.", "yellow")
+    remarks = [
+        f"Kept: {thing.title} is of this set, and no document names it; --prune removes it."
+        for thing in planned.remaining
+    ]
+    for remark in remarks:
+        context.say(remark, "yellow")
+    return remarks
 
 
 def _called(thing: Doomed) -> str:

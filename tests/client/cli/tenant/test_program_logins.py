@@ -29,19 +29,19 @@ URL = "https://api.test"
 
 @dataclass
 class GitHub:
-    """What a job of GitHub Actions is given: a URL and a token for its ID tokens."""
+    """Giver of ID tokens to a job of GitHub Actions: a URL and a token."""
 
     subject: str = SUBJECT_OF_MAIN
     audience: str | None = None
-    """In place of the one that is asked for."""
+    """In place of the one that is audiences for."""
     lives: int = 300
     key: SigningKey = field(default_factory=SigningKey)
-    asked: list[str] = field(default_factory=list)
+    audiences: list[str] = field(default_factory=list)
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         query = parse_qs(urlsplit(handler.path).query)
         is_job = handler.headers["Authorization"] == "Bearer job-token"
-        self.asked += query["audience"]
+        self.audiences += query["audience"]
         times = {"iat": int(time.time()), "exp": int(time.time()) + self.lives}
         audience = self.audience or query["audience"][0]
         value = self.key.sign({"iss": ISSUER, "aud": audience, "sub": self.subject, **times})
@@ -112,8 +112,8 @@ def test_a_client_logs_in_by_its_secret_and_again_when_its_token_ends(program: P
     program.environment["STOCKYARD_CLIENT_SECRET"] = "s3cret-of-nightly"
     result = program("login", "--client-credentials", "--client-id", "nightly")
     assert (result.exit_code, program.claims["client_id"]) == (0, "nightly")
-    kept = SessionStore(program.environment).path.read_text()
-    assert "s3cret-of-nightly" not in kept + result.output
+    text = SessionStore(program.environment).path.read_text()
+    assert "s3cret-of-nightly" not in text + result.output
     first, program.now = program.claims["jti"], program.now + 290
     context = Context(environment=program.environment, now=lambda: program.now)
     assert claims_of(context.token(URL) or "")["jti"] != first
@@ -130,10 +130,10 @@ def test_a_workflow_logs_in_by_its_id_token_alone(
     result = program("login", "--github")
     assert (result.exit_code, program.claims["client_id"]) == (0, "infra"), result.output
     # the token is for the realm alone, so that nobody else who is shown one can use it here
-    assert job.asked == [identity.issuer]
+    assert job.audiences == [identity.issuer]
     program.now += 290
     Context(environment=program.environment, now=lambda: program.now).token(URL)
-    assert len(job.asked) == 2
+    assert len(job.audiences) == 2
     assert program("login", "--github", "--client-id", "infra").exit_code == 0
     assert program("login", "--github", "--client-id", "nightly").exit_code == 4
 
