@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from aws_cdk import Acknowledgment, ArnFormat, Aws, CfnElement, Duration, RemovalPolicy, Stack, Validations
+from aws_cdk import Acknowledgment, ArnFormat, Aws, CfnElement, Duration, RemovalPolicy, Stack, Token, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -51,7 +51,8 @@ class Stockyard(Construct):
         }
         self._retention = log_retention
         self.role = self._role("HandlerRole", "Handler of Stockyard's custom resources")
-        self._let_look()
+        self._stacks: set[str] = set()
+        self.let_in(Stack.of(self))
         client.grant_read(self.role)
         on_event, is_complete = self._functions()
         # one role for both would need the waiter, which needs the functions, which need their role
@@ -123,21 +124,24 @@ class Stockyard(Construct):
             group.grant_write(writer)
         return group
 
-    def _let_look(self) -> None:
-        """Let the handler see which of its requests CloudFormation still waits for."""
-        stack = Stack.of(self).format_arn(
-            service="cloudformation",
-            resource="stack",
-            resource_name=f"{Aws.STACK_NAME}/*",
-            arn_format=ArnFormat.SLASH_RESOURCE_NAME,
-        )
-        self.role.add_to_policy(
-            iam.PolicyStatement(actions=["cloudformation:DescribeStackResource"], resources=[stack])
-        )
-        resource = "arn:<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>:stack/<AWS::StackName>/*"
-        _acknowledge(
-            self.role, f"AwsSolutions-IAM5[Resource::{resource}]", "The ARN of a stack ends with a random part"
-        )
+    def let_in(self, stack: Stack) -> None:
+        """Let the handler see which requests of a stack CloudFormation still waits for. ``ValueError`` for a nested
+        stack that is not this one's: its name is not known before it is made."""
+        is_own = stack is Stack.of(self)
+        if not is_own and Token.is_unresolved(stack.stack_name):
+            raise ValueError(f"{stack.node.path} is a nested stack; give it a Stockyard of its own")
+        name = Aws.STACK_NAME if is_own else stack.stack_name
+        if name in self._stacks:
+            return
+        self._stacks.add(name)
+        place = {"service": "cloudformation", "resource": "stack", "resource_name": f"{name}/*"}
+        arn = Stack.of(self).format_arn(**place, arn_format=ArnFormat.SLASH_RESOURCE_NAME)
+        look = iam.PolicyStatement(actions=["cloudformation:DescribeStackResource"], resources=[arn])
+        self.role.add_to_policy(look)
+        title = "<AWS::StackName>" if is_own else name
+        resource = f"arn:<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>:stack/{title}/*"
+        rule = f"AwsSolutions-IAM5[Resource::{resource}]"
+        _acknowledge(self.role, rule, "The ARN of a stack ends with a random part")
 
     def _acknowledge(self, places: Sequence[IConstruct], functions: Sequence[IConstruct]) -> None:
         """Say why policies below ``places`` let any version of ``functions`` be invoked."""

@@ -50,6 +50,7 @@ class StockyardResource(Construct):
             )
             for secret in secrets.values():
                 stockyard.grant_read(secret)
+        stockyard.let_in(stack)
         self.stockyard = stockyard
         self.resource = CustomResource(
             self,

@@ -39,10 +39,7 @@ class Handler:
         answer: dict[str, Any] = {"Since": self.now().isoformat()}
         if event["RequestType"] == "Delete":
             return {**answer, "PhysicalResourceId": event["PhysicalResourceId"]}
-        resource = self.look(event["StackId"], event["LogicalResourceId"])
-        check_awaited(event, resource)
-        if resource is not None:
-            answer["Began"] = resource.since.isoformat()
+        check_awaited(event, self.look(event["StackId"], event["LogicalResourceId"]), self.now())
         if event["RequestType"] == "Update":
             answer["Previous"] = event["PhysicalResourceId"]
         if event["ResourceProperties"].get("Kind") in STEPS:
@@ -58,7 +55,7 @@ class Handler:
                 if self._removed(event):
                     return {"IsComplete": True}
             else:
-                check_awaited(event, self.look(event["StackId"], event["LogicalResourceId"]))
+                check_awaited(event, self.look(event["StackId"], event["LogicalResourceId"]), self.now())
                 outputs = self._step(event)
                 if outputs is not None:
                     return {"IsComplete": True, "Data": dict(outputs)}

@@ -15,17 +15,16 @@ from typing import Any
 
 from stockyard_stack_resources.errors import Superseded
 
-_SLACK = timedelta(seconds=10)
-"""How much earlier than the state of its resource a request may be."""
+_LONGEST_WAIT = timedelta(hours=1, minutes=1)
+"""How long CloudFormation waits for an answer, and a minute for clocks that differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackResource:
-    """State of a resource in its stack. ``since`` is when it became that."""
+    """State of a resource in its stack."""
 
     status: str
     physical_id: str | None
-    since: datetime
 
 
 Look = Callable[[str, str], StackResource | None]
@@ -43,25 +42,20 @@ def looking(client: Any) -> Look:
                 return None
             raise
         detail = answer["StackResourceDetail"]
-        return StackResource(
-            detail["ResourceStatus"], detail.get("PhysicalResourceId"), detail["LastUpdatedTimestamp"].astimezone(UTC)
-        )
+        return StackResource(detail["ResourceStatus"], detail.get("PhysicalResourceId"))
 
     return look
 
 
-def check_awaited(event: Mapping[str, Any], resource: StackResource | None) -> None:
+def check_awaited(event: Mapping[str, Any], resource: StackResource | None, now: datetime) -> None:
     """Raises ``Superseded`` when CloudFormation does not wait for this creation or update any more."""
     expected = "UPDATE_IN_PROGRESS" if event["RequestType"] == "Update" else "CREATE_IN_PROGRESS"
     status = None if resource is None else resource.status
-    if resource is None or status != expected:
+    if status != expected:
         raise Superseded(f"CloudFormation does not wait for this any more: the resource is {status or 'gone'}")
-    began = event.get("Began")
     sent = sent_at(str(event.get("ResponseURL", "")))
-    if (began is not None and began != resource.since.isoformat()) or (
-        sent is not None and sent < resource.since - _SLACK
-    ):
-        raise Superseded("CloudFormation waits for a later request of this resource")
+    if sent is not None and now - sent > _LONGEST_WAIT:
+        raise Superseded("CloudFormation does not wait for this any more: it was sent more than an hour ago")
 
 
 def is_living(physical_id: str, resource: StackResource | None) -> bool:

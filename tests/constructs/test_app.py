@@ -92,10 +92,11 @@ def test_the_app_is_deployed_changed_rolled_back_and_deleted(templates: Mapping[
 @pytest.fixture(scope="module")
 def everything(example: Any, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     """A template with what the example does not have: accounts with secrets, profiles, steps, grants, adoption."""
-    from aws_cdk import App, Duration, RemovalPolicy, Stack
+    from aws_cdk import App, Duration, NestedStack, RemovalPolicy, Stack
     from aws_cdk import aws_iam as iam
     from aws_cdk import aws_secretsmanager as secretsmanager
 
+    from stacks.application import findings
     from stockyard_cdk import CloudAccount, Cluster, ClusterProfile, NodePool, Stockyard
 
     folder = tmp_path_factory.mktemp("everything")
@@ -130,7 +131,7 @@ def everything(example: Any, tmp_path_factory: pytest.TempPathFactory) -> Mappin
         patience=Duration.hours(2),
     )
     NodePool(stack, "Workers", stockyard=stockyard, cluster=cluster, quantity=1)
-    user = iam.User(stack, "User")
+    user = iam.Role(stack, "User", assumed_by=iam.AccountRootPrincipal())
     cluster.grant_read_kubeconfig(user, reader)
     with pytest.raises(ValueError, match="reader"):
         cluster.grant_read_kubeconfig(user, client)
@@ -145,6 +146,11 @@ def everything(example: Any, tmp_path_factory: pytest.TempPathFactory) -> Mappin
                 settings={"key_pair": "my-key"},
                 patience=patience,
             )
+    second = Stack(app, "Second")
+    NodePool(second, "More", stockyard=stockyard, cluster="clu_1", quantity=1)
+    with pytest.raises(ValueError, match="nested stack"):
+        NodePool(NestedStack(stack, "Inner"), "More", stockyard=stockyard, cluster="clu_1", quantity=1)
+    assert findings(app) == []
     app.synth()
     template: dict[str, Any] = json.loads((folder / "Everything.template.json").read_text())
     return template

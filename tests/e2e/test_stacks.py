@@ -1,0 +1,105 @@
+"""A stack against the served local cloud: by HTTP, with a token that a client of its realm gets by its secret."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local.cloudformation import Provider, Runner, StackFailed
+from local.cloudformation.timeline import Timeline
+from local.testing.serving import http
+from stockyard_stack_resources.api import Api, Login
+from stockyard_stack_resources.handler import Handler
+from stockyard_stack_resources.life import Life
+from stockyard_stack_resources.stack import looking
+from tests.harness.stacks.rig import template
+
+if TYPE_CHECKING:
+    from local.testing.serving import Served
+
+NAME, SECRET = "platform-pipeline", secrets.token_urlsafe(24)
+
+
+def mapper(name: str, kind: str, config: dict[str, str]) -> dict[str, Any]:
+    """A protocol mapper of Keycloak for access tokens."""
+    config = {**config, "access.token.claim": "true"}
+    return {"name": name, "protocol": "openid-connect", "protocolMapper": kind, "config": config}
+
+
+def fixed_claim(name: str, value: Any) -> dict[str, Any]:
+    """A claim with one value, as JSON."""
+    config = {"claim.name": name, "claim.value": json.dumps(value), "jsonType.label": "JSON"}
+    return mapper(name, "oidc-hardcoded-claim-mapper", config)
+
+
+@pytest.fixture(scope="module")
+def issuer(served: Served) -> str:
+    """The issuer, whose realm has the pipeline's client."""
+    client = {
+        "clientId": NAME,
+        "secret": SECRET,
+        "protocol": "openid-connect",
+        "publicClient": False,
+        "serviceAccountsEnabled": True,
+        "fullScopeAllowed": False,
+        "protocolMappers": [
+            fixed_claim("organization", {"acme": {}}),
+            fixed_claim("realm_access", {"roles": ["stockyard-operator", "stockyard-admin"]}),
+            mapper("audience", "oidc-audience-mapper", {"included.custom.audience": "stockyard"}),
+        ],
+    }
+    admin = served.client_token(*served.identity_admin())
+    headers = {"Authorization": f"Bearer {admin}", "Content-Type": "application/json"}
+    url = f"{served.issuer.replace('/realms/', '/admin/realms/')}/clients"
+    assert http("POST", url, json.dumps(client).encode(), headers).status == 201
+    return served.issuer
+
+
+class CloudFormation:
+    """A client of boto3 for the runner."""
+
+    def __init__(self) -> None:
+        self.runner: Runner | None = None
+        self.exceptions = type("exceptions", (), {"ClientError": ClientError})
+
+    def describe_stack_resource(self, **arguments: str) -> dict[str, Any]:
+        assert self.runner is not None
+        return self.runner.describe_stack_resource(**arguments)
+
+
+def region(served: Served, issuer: str, secret: str = SECRET) -> Runner:
+    """A runner whose handler calls the served API, as it does in a Lambda function."""
+    timeline, client = Timeline(moment=datetime.now(UTC)), CloudFormation()
+    login = Login(issuer, lambda: (NAME, secret))
+    api = Api(served.environment["STOCKYARD_URL"], login)
+    handler = Handler(Life(api, str, timeline.now), looking(client), timedelta(minutes=55), timeline.now)
+    client.runner = Runner(Provider(handler.on_event, handler.is_complete, timeline), timeline)
+    return client.runner
+
+
+def test_a_stack_lives_by_http_and_the_login_of_a_client(served: Served, issuer: str) -> None:
+    lab = {"kind": "simulated", "spec": {"nodeTypes": [{"name": "small", "resources": {"cpu": "4", "memory": "8Gi"}}]}}
+    profile = {"version": "1.0.0", "packs": [{"layer": "k8s", "name": "kubernetes", "tag": "1.34"}]}
+    resources = template(Lab=("NodeProvider", lab), Base=("ClusterProfile", profile))
+    changed = template(Lab=("NodeProvider", {**lab, "display_name": "A lab"}), Base=("ClusterProfile", profile))
+    runner = region(served, issuer)
+    stack = runner.create("served", resources)
+    name, base = (stack.resources[logical].data["Name"] for logical in ("Lab", "Base"))
+    provider = served.call("GET", f"/v1/node-providers/{name}").body
+    assert provider["annotations"]["stockyard.dev/cloudformation-owner"] in str(stack.resources["Lab"].physical_id)
+    runner.update(stack, changed)
+    assert served.call("GET", f"/v1/node-providers/{name}").body["display_name"] == "A lab"
+    assert served.call("GET", f"/v1/cluster-profiles/{base}").status == 200
+    runner.delete(stack)
+    assert served.call("GET", f"/v1/node-providers/{name}").status == 404
+    assert served.call("GET", f"/v1/cluster-profiles/{base}").status == 404
+
+
+def test_a_client_that_the_realm_refuses_is_named(served: Served, issuer: str) -> None:
+    with pytest.raises(StackFailed, match="refuses the client platform-pipeline"):
+        region(served, issuer, "no-such-secret").create("served", template(Lab=("NodeProvider", {"kind": "simulated"})))
