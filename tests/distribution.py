@@ -39,6 +39,7 @@ UNITS = {
     "tests/e2e/test_reference.py": SERVED,
     "tests/e2e/test_restore.py": SERVED,
     "tests/e2e/test_sdk_page.py": SERVED,
+    "tests/e2e/test_stacks.py": SERVED,
     "tests/e2e/test_terraform_life.py": PRIVILEGE,
     "tests/e2e/test_zones.py": SERVED,
     "tests/kubernetes/test_minors.py": SERVED,
@@ -52,7 +53,7 @@ UNITS = {
 }
 FIRST = ("tests/e2e/", "tests/kubernetes/", API, "tests/stacks/", "tests/api/", "tests/local/", "tests/conformance/")
 """Folders whose tests start processes and wait for them: they come before the others, in this order."""
-AFTER = ("tests/workflows/", "tests/properties/", "tests/contracts/", "tests/client/")
+AFTER = ("tests/workflows/", "tests/properties/", "tests/contracts/", "tests/constructs/", "tests/client/")
 """Folders whose files are longer than those of the rest, which are unit tests of a second or two."""
 
 

@@ -74,6 +74,7 @@ class Cluster(StockyardResource):
         What may be done in the cluster is what that client's role says: give it the role ``stockyard-viewer``, and not
         the client that the stack is made by.
         """
-        if Stack.of(self).resolve(reader.secret_arn) == Stack.of(self).resolve(self.stockyard.client.secret_arn):
+        maker, stack = self.stockyard.client, Stack.of(self)
+        if maker is not None and stack.resolve(reader.secret_arn) == stack.resolve(maker.secret_arn):
             raise ValueError("reader: it is the client that makes the stack, which may do more than read")
         return reader.grant_read(grantee)

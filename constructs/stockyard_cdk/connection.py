@@ -29,6 +29,9 @@ class Stockyard(Construct):
     ``url`` is that of its API, ``issuer`` the realm that its tokens come from. ``client`` is a secret with the JSON
     ``{"client_id": ..., "client_secret": ...}`` of a client of that realm with a service account, whose roles are what
     the stack may do; ``operator`` makes clusters, pools and profiles, ``admin`` also accounts and providers.
+
+    Without ``client`` there is no secret: AWS signs a token for the role of the handler, ``role``, which the realm
+    takes as the proof of a client. ``role_name`` gives that role a name that is known before.
     """
 
     def __init__(
@@ -38,7 +41,8 @@ class Stockyard(Construct):
         *,
         url: str,
         issuer: str,
-        client: secretsmanager.ISecret,
+        client: secretsmanager.ISecret | None = None,
+        role_name: str | None = None,
         log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
     ) -> None:
         super().__init__(scope, id)
@@ -46,14 +50,17 @@ class Stockyard(Construct):
         self._environment = {
             "STOCKYARD_URL": url,
             "STOCKYARD_ISSUER": issuer,
-            "STOCKYARD_CLIENT_SECRET": client.secret_arn,
+            **({} if client is None else {"STOCKYARD_CLIENT_SECRET": client.secret_arn}),
             "STOCKYARD_LIMIT_SECONDS": str(LIMIT.to_seconds()),
         }
         self._retention = log_retention
-        self.role = self._role("HandlerRole", "Handler of Stockyard's custom resources")
+        self.role = self._role("HandlerRole", "Handler of Stockyard's custom resources", role_name)
         self._stacks: set[str] = set()
         self.let_in(Stack.of(self))
-        client.grant_read(self.role)
+        if client is None:
+            self._let_sign(issuer)
+        else:
+            client.grant_read(self.role)
         on_event, is_complete = self._functions()
         # one role for both would need the waiter, which needs the functions, which need their role
         begins = self._role("BeginRole", "Begin of Stockyard's custom resources")
@@ -114,9 +121,18 @@ class Stockyard(Construct):
             )
         return on_event, is_complete
 
-    def _role(self, id: str, description: str) -> iam.Role:
+    def _role(self, id: str, description: str, name: str | None = None) -> iam.Role:
         """A role of functions, without any right."""
-        return iam.Role(self, id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"), description=description)
+        functions = iam.ServicePrincipal("lambda.amazonaws.com")
+        return iam.Role(self, id, assumed_by=functions, description=description, role_name=name)
+
+    def _let_sign(self, issuer: str) -> None:
+        """Let AWS sign tokens for the handler's role that are for the realm alone."""
+        audience = {"ForAllValues:StringEquals": {"sts:IdentityTokenAudience": [issuer.rstrip("/")]}}
+        sign = iam.PolicyStatement(actions=["sts:GetWebIdentityToken"], resources=["*"], conditions=audience)
+        self.role.add_to_policy(sign)
+        reason = "A token of one's own has no ARN; its audience is fixed"
+        _acknowledge(self.role, "AwsSolutions-IAM5[Resource::*]", reason)
 
     def _log_group(self, id: str, *writers: iam.Role) -> logs.LogGroup:
         group = logs.LogGroup(self, id, retention=self._retention, removal_policy=RemovalPolicy.DESTROY)

@@ -1,4 +1,4 @@
-"""Calls of Stockyard's API, with a token that a client of Secrets Manager gets by client credentials."""
+"""Calls of Stockyard's API, with a token that a client of its realm gets by client credentials."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stockyard_stack_resources.errors import Busy, Refused, StackResourceError
+from stockyard_stack_resources.proofs import Proof
 
 SECONDS = 20
 """Limit of one exchange; :data:`stockyard_stack_resources.life.SETTLING` is longer."""
@@ -60,10 +61,10 @@ def _reply(status: int, headers: Any, content: bytes) -> Reply:
 
 @dataclass(slots=True)
 class Login:
-    """Tokens of a client of the realm ``issuer``. ``credentials`` reads its id and secret from Secrets Manager."""
+    """Tokens of a client of the realm ``issuer``, which ``proof`` proves."""
 
     issuer: str
-    credentials: Callable[[], tuple[str, str]]
+    proof: Proof
     send: Exchange = exchange
     clock: Callable[[], float] = time.time
     _endpoint: str | None = field(init=False, default=None)
@@ -77,7 +78,7 @@ class Login:
         return self._token
 
     def _new_token(self) -> tuple[str, float]:
-        client_id, secret = self.credentials()
+        proof = self.proof()
         if self._endpoint is None:
             discovery = self.send("GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration", {}, None)
             if discovery.status >= 500:
@@ -85,14 +86,15 @@ class Login:
             if discovery.status != 200 or not isinstance(discovery.body, dict):
                 raise StackResourceError(f"{self.issuer} is no issuer: it answers {discovery.status}")
             self._endpoint = str(discovery.body["token_endpoint"])
-        form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
+        form = {"grant_type": "client_credentials", **proof}
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         answer = self.send("POST", self._endpoint, headers, urllib.parse.urlencode(form).encode())
         if answer.status >= 500 or answer.status == 429:
             raise Busy(f"the issuer answers {answer.status}")
         if answer.status != 200 or not isinstance(answer.body, dict):
             word = answer.body.get("error", "") if isinstance(answer.body, dict) else ""
-            raise StackResourceError(f"the issuer refuses the client {client_id}: {word or answer.status}")
+            client = f"the client {proof['client_id']}" if "client_id" in proof else "the role of the handler"
+            raise StackResourceError(f"the issuer refuses {client}: {word or answer.status}")
         return str(answer.body["access_token"]), self.clock() + float(answer.body.get("expires_in", 60))
 
 

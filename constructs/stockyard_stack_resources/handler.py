@@ -14,6 +14,7 @@ from stockyard_stack_resources.api import Api, Login
 from stockyard_stack_resources.errors import Busy, StackResourceError
 from stockyard_stack_resources.identity import Identity
 from stockyard_stack_resources.life import Life, kind_of_path
+from stockyard_stack_resources.proofs import by_role, by_secret
 from stockyard_stack_resources.requests import Change, Target
 from stockyard_stack_resources.stack import Look, check_awaited, is_living, looking
 from stockyard_stack_resources.steps import STEPS, physical_id_of_step
@@ -105,11 +106,9 @@ def _handler() -> Handler:
     def read_secret(arn: str) -> str:
         return str(secrets.get_secret_value(SecretId=arn)["SecretString"])
 
-    def credentials() -> tuple[str, str]:
-        client = json.loads(read_secret(os.environ["STOCKYARD_CLIENT_SECRET"]))
-        return str(client["client_id"]), str(client["client_secret"])
-
-    api = Api(os.environ["STOCKYARD_URL"], Login(os.environ["STOCKYARD_ISSUER"], credentials))
+    issuer, client = os.environ["STOCKYARD_ISSUER"], os.environ.get("STOCKYARD_CLIENT_SECRET")
+    proof = by_role(boto3.client("sts"), issuer) if client is None else by_secret(read_secret, client)
+    api = Api(os.environ["STOCKYARD_URL"], Login(issuer, proof))
     limit = timedelta(seconds=int(os.environ[LIMIT_SECONDS]))
     return Handler(Life(api, read_secret), looking(boto3.client("cloudformation")), limit)
 

@@ -40,6 +40,8 @@ class Resource:
     since: datetime
     physical_id: str | None = None
     data: Mapping[str, str] = field(default_factory=dict)
+    stays: bool = False
+    """Whether its deletion policy retains it."""
 
 
 LeftOver = tuple[str, str, Mapping[str, Any], str]
@@ -119,7 +121,8 @@ class Runner:
             removed = [name for name in custom_resources(stack.template) if name not in template["Resources"]]
             stack.template, stack.status = template, "UPDATE_COMPLETE"
             for name in removed:
-                resource = stack.resources.pop(name)
+                if (resource := stack.resources.pop(name)).stays:
+                    continue
                 stack.cleanup.append((name, str(resource.physical_id), resource.properties, resource.kind))
             self._clean_up(stack)
         return stack
@@ -136,16 +139,18 @@ class Runner:
 
     def _walk(self, stack: Deployed, template: Template) -> None:
         """Makes and changes resources in order."""
-        kinds = {name: body["Type"] for name, body in template["Resources"].items()}
+        bodies = template["Resources"]
 
         def make(logical: str, resolved: Mapping[str, Any]) -> CreatedResource:
             properties = as_texts(resolved)
             seconds_of(properties)
             current = stack.resources.get(logical)
             if current is None:
-                current = self._create(stack, logical, kinds[logical], properties)
+                current = self._create(stack, logical, bodies[logical]["Type"], properties)
             elif current.properties != properties:
                 current = self._update(stack, logical, current, properties)
+            stays = bodies[logical].get("DeletionPolicy") == "Retain"
+            stack.resources[logical] = current = replace(current, stays=stays)
             return CreatedResource(str(current.physical_id), current.data)
 
         for _ in walked(template, self._pseudo(stack), make):
@@ -243,6 +248,9 @@ class Runner:
         for logical, resource in reversed(list(stack.resources.items())):
             started = replace(resource, status="DELETE_IN_PROGRESS", since=self.timeline.now())
             stack.resources[logical] = started
+            if resource.stays:
+                del stack.resources[logical]
+                continue
             if not self._is_deleted(stack, logical, str(resource.physical_id), resource.properties, resource.kind):
                 stack.resources[logical] = replace(started, status="DELETE_FAILED", since=self.timeline.now())
                 return False

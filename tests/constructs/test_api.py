@@ -38,7 +38,7 @@ def answering(*replies: Reply) -> tuple[Exchange, list[tuple[str, str, Mapping[s
 
 
 def api(send: Exchange, clock: float = 0.0) -> Api:
-    return Api(URL, Login(ISSUER, lambda: ("me", "s3cret"), send, lambda: clock), send)
+    return Api(URL, Login(ISSUER, lambda: {"client_id": "me", "client_secret": "s3cret"}, send, lambda: clock), send)
 
 
 def test_a_token_is_kept_and_a_refused_one_is_replaced_once() -> None:

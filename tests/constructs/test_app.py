@@ -148,12 +148,14 @@ def everything(example: Any, tmp_path_factory: pytest.TempPathFactory) -> Mappin
             )
     second = Stack(app, "Second")
     NodePool(second, "More", stockyard=stockyard, cluster="clu_1", quantity=1)
+    bare = Stockyard(second, "Bare", url="https://a", issuer="https://b/", role_name="stockyard-stacks")
+    NodePool(second, "Without", stockyard=bare, cluster="clu_1", quantity=1)
     with pytest.raises(ValueError, match="nested stack"):
         NodePool(NestedStack(stack, "Inner"), "More", stockyard=stockyard, cluster="clu_1", quantity=1)
     assert findings(app) == []
     app.synth()
     template: dict[str, Any] = json.loads((folder / "Everything.template.json").read_text())
-    return template
+    return {**template, "second": json.loads((folder / "Second.template.json").read_text())}
 
 
 def _of(template: Mapping[str, Any], kind: str) -> list[tuple[str, dict[str, Any]]]:
@@ -195,6 +197,20 @@ def test_the_handler_may_read_its_secrets_and_look_at_its_stack_and_no_more(ever
         *("cloudformation:DescribeStackResource", "logs:CreateLogStream", "logs:PutLogEvents"),
         *("secretsmanager:DescribeSecret", "secretsmanager:GetSecretValue"),
     }
+
+
+def test_without_a_secret_the_role_may_have_tokens_for_the_realm_alone(everything: Mapping[str, Any]) -> None:
+    statements = [
+        statement
+        for _, policy in _of(everything["second"], "AWS::IAM::Policy")
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    ]
+    (sign,) = [statement for statement in statements if statement["Action"] == "sts:GetWebIdentityToken"]
+    assert sign["Condition"] == {"ForAllValues:StringEquals": {"sts:IdentityTokenAudience": ["https://b"]}}
+    functions = [body["Properties"] for _, body in _of(everything["second"], "AWS::Lambda::Function")]
+    handlers = [function for function in functions if function["Handler"].startswith("stockyard")]
+    expected = {"STOCKYARD_ISSUER", "STOCKYARD_LIMIT_SECONDS", "STOCKYARD_URL"}
+    assert [set(function["Environment"]["Variables"]) for function in handlers] == [expected] * 2
 
 
 def _leaves(value: Any) -> list[Any]:

@@ -75,7 +75,7 @@ class CloudFormation:
 def region(served: Served, issuer: str, secret: str = SECRET) -> Runner:
     """A runner whose handler calls the served API, as it does in a Lambda function."""
     timeline, client = Timeline(moment=datetime.now(UTC)), CloudFormation()
-    login = Login(issuer, lambda: (NAME, secret))
+    login = Login(issuer, lambda: {"client_id": NAME, "client_secret": secret})
     api = Api(served.environment["STOCKYARD_URL"], login)
     handler = Handler(Life(api, str, timeline.now), looking(client), timedelta(minutes=55), timeline.now)
     client.runner = Runner(Provider(handler.on_event, handler.is_complete, timeline), timeline)

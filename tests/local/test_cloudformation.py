@@ -141,6 +141,19 @@ def test_a_stack_is_created_changed_replaced_and_deleted_in_order() -> None:
     assert stack.status == "DELETE_COMPLETE"
 
 
+def test_what_is_retained_is_not_deleted() -> None:
+    things = Things()
+    region = runner(things)
+    retained = template(A="a:red", B="b:red", C="c:red")
+    for logical in ("A", "B"):
+        retained["Resources"][logical]["DeletionPolicy"] = "Retain"
+    stack = region.create("s", retained)
+    del retained["Resources"]["B"], retained["Resources"]["C"]["DependsOn"]
+    region.update(stack, {"Resources": dict(retained["Resources"])})
+    region.delete(stack)
+    assert things.things == {"a": "red", "b": "red"}
+
+
 def test_a_failed_creation_is_rolled_back_and_the_framework_spares_its_deletion() -> None:
     things = Things("green")
     region = runner(things)

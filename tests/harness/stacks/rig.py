@@ -16,6 +16,7 @@ from local.cloudformation.timeline import Timeline
 from stockyard_stack_resources.api import Api, Exchange, Login
 from stockyard_stack_resources.handler import Handler
 from stockyard_stack_resources.life import Life
+from stockyard_stack_resources.proofs import by_secret
 from stockyard_stack_resources.stack import looking
 from tests.harness.stacks.product import ISSUER, URL, Product, product
 
@@ -76,11 +77,8 @@ def rig(
         timeline.passed = passed
         send = through(served.send)
 
-        def credentials() -> tuple[str, str]:
-            client = json.loads(served.secrets["client"])
-            return client["client_id"], client["client_secret"]
-
-        login = Login(ISSUER, credentials, send, lambda: timeline.now().timestamp())
+        proof = by_secret(served.secrets.__getitem__, "client")
+        login = Login(ISSUER, proof, send, lambda: timeline.now().timestamp())
         client = _CloudFormation()
         life = Life(Api(URL, login, send), served.secrets.__getitem__, timeline.now)
         handler = Handler(life, looking(client), LIMIT, timeline.now)
