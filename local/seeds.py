@@ -65,4 +65,4 @@ def seed_event_accounts(call: Callable[..., Any], token: str) -> None:
     """Each tenant's account may send request events, as an operator would say it with the platform's ``token``."""
     for tenant, account in (("acme", ACME_ACCOUNT), ("globex", GLOBEX_ACCOUNT)):
         headers = {"X-Stockyard-Tenant": tenant, "If-Match": '"0"'}
-        call("PUT", "/v1/event-accounts", {"accounts": [account]}, token, headers)
+        call("PUT", "/v1/event-accounts", {"accounts": [account], "rights": "admin"}, token, headers)

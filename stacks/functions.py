@@ -108,4 +108,3 @@ SCHEDULES: Mapping[str, tuple[int, str]] = {
 """Function -> minutes between two runs, and what the run is for."""
 
 REQUEST_SOURCE = "stockyard.request"
-REQUEST_TYPES = ("CreateCluster", "ChangeCluster", "DeleteCluster")

@@ -66,7 +66,11 @@ class Permissions:
         return self._changes_of_clusters()
 
     def _requests(self) -> tuple[Statement, ...]:
-        return (*self._changes_of_clusters(), self._publish())
+        # Pools are written under a check that their cluster is not on its way out, and templates of providers are tried
+        # in their host or through a site.
+        table = self._table(actions=(*TABLE_LEDGER, *TABLE_BATCH))
+        _, *statements = self._changes_of_clusters()
+        return table, *statements, self._site_seals("kms:GenerateDataKey"), self._publish()
 
     def _fetch(self) -> Statement:
         """Permission to have the prices of a region fetched that a person names."""

@@ -64,10 +64,14 @@ def _check_unused(services: Services, account: CloudAccount) -> None:
 )
 def register_cloud_account(request: Request, services: Services) -> Answer:
     """Register a cloud account. With the tenant's next number and an external id of ours."""
+    from stockyard.operations.clusters.creation.deployment import remember_organization
+
     body = request.body
     if request.dry_run:
         accounts.plan_registration(services, body.provider, body.public_attributes())
         return Answer.free_plan(creates=[{"kind": "cloud-account", "name": body.name}])
+    # Clusters of the account may come to be asked for by events alone, which say nothing of it.
+    remember_organization(services, request.caller.organization_id)
     account = accounts.register_account(
         services,
         provider=body.provider,
@@ -201,6 +205,7 @@ def set_event_accounts(request: Request) -> Answer:
         current = event_accounts.event_accounts_view(platform, tenant)
         request.check_version("list of event accounts", int(current["version"]))
         event_accounts.check_free(platform, tenant, listed)
-        return Answer.change_plan(current, {"accounts": listed}, "event-accounts")
-    view = event_accounts.set_event_accounts(platform, tenant, listed, request.version)
+        planned = {"accounts": listed, "rights": request.body.rights}
+        return Answer.change_plan(current, planned, "event-accounts")
+    view = event_accounts.set_event_accounts(platform, tenant, listed, request.version, request.body.rights)
     return Answer(200, view, version=int(view["version"]), subject="event-accounts")

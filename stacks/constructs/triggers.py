@@ -16,7 +16,7 @@ from constructs import Construct
 
 from stacks.config import StageConfig
 from stacks.errors import ConfigError
-from stacks.functions import REQUEST_SOURCE, REQUEST_TYPES, SCHEDULES
+from stacks.functions import REQUEST_SOURCE, SCHEDULES
 from stacks.names import Names
 
 ALLOWED_TYPES = "tenant/allowed-node-types"
@@ -185,7 +185,8 @@ class Triggers(Construct):
             rule_name=self._names.function("requests"),
             description="Requests that come as events",
             event_bus=bus,
-            event_pattern=events.EventPattern(source=[REQUEST_SOURCE], detail_type=list(REQUEST_TYPES)),
+            # Whatever it is called: one that there is not is answered, too.
+            event_pattern=events.EventPattern(source=[REQUEST_SOURCE]),
             targets=[self._target("requests")],
         )
         for function, rules in (

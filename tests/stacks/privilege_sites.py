@@ -15,6 +15,7 @@ from stockyard.adapters.site_requests import StoredSiteRequests
 from stockyard.ports.sites import SiteCall
 from tests.harness.beside import side_by_side
 from tests.harness.worlds.kubernetes_host import authority_b64
+from tests.stacks.privilege_events import send_event
 
 if TYPE_CHECKING:
     from local.testing.serving import Served
@@ -51,7 +52,7 @@ def sites_once(served: Served, good: Callable[..., Any]) -> None:
 
 def _templates_tried(served: Served, good: Callable[..., Any]) -> None:
     """Templates of machines are tried in a host behind a site, whose connector is away: a provider is made, by the
-    route and as a manifest. They are tried in a host by its token, at an address that is not called."""
+    route, as a manifest and by an event. They are tried in a host by its token, at an address that is not called."""
     attributes = {"via": "second-room", "namespaces": ["machines"], "features": ["kubevirt"]}
     account = good("POST", "cloud-accounts", {"provider": "kubernetes", "name": "host", "attributes": attributes})
     domain = {"resources": {"requests": {"cpu": "1", "memory": "2Gi"}}}
@@ -66,7 +67,10 @@ def _templates_tried(served: Served, good: Callable[..., Any]) -> None:
         partial(good, "POST", "node-providers", {"name": "vms", "kind": "kubeVirt", "spec": block}),
         partial(good, "POST", "apply", [{**document, "spec": {"kubeVirt": block}}]),
     )
-    for name in ("vms", "vms-too"):
+    send_event(served, "CreateNodeProvider", {"body": {"name": "vms-by-event", "kind": "kubeVirt", "spec": block}})
+    by_event = "/v1/node-providers/vms-by-event"
+    served.wait("the provider of the event", lambda: served.call("GET", by_event).status == 200)
+    for name in ("vms", "vms-too", "vms-by-event"):
         good("DELETE", f"node-providers/{name}")
     good("DELETE", f"cloud-accounts/{account['id']}")
     attributes = {

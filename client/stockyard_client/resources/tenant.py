@@ -59,9 +59,10 @@ class AllowedNodeTypes(Model):
 
 
 class EventAccounts(Model):
-    """The AWS accounts whose events are the tenant's requests."""
+    """The AWS accounts whose events are the tenant's requests, and the ``rights`` of these: operator or admin."""
 
     accounts: tuple[str, ...] = ()
+    rights: str = "operator"
     updated_at: str | None = None
     version: int = 0
 
@@ -193,8 +194,9 @@ class AccountsOfEvents(Collection):
         """The accounts as they are, and again after each change, which is seen within 15 seconds."""
         return self._watch_by_reading(self.get, on_trouble)
 
-    def set(self, accounts: Sequence[str]) -> EventAccounts:
-        """Takes the events of these accounts, and of no others."""
+    def set(self, accounts: Sequence[str], *, admin: bool = False) -> EventAccounts:
+        """Takes the events of these accounts, and of no others, with the rights of an operator or of an ``admin``."""
         headers = {"If-Match": f'"{self.get().version}"'}
-        answer = self._transport.send("PUT", path(self.name), body={"accounts": [*accounts]}, headers=headers)
+        body = {"accounts": [*accounts], "rights": "admin" if admin else "operator"}
+        answer = self._transport.send("PUT", path(self.name), body=body, headers=headers)
         return parsed(EventAccounts, answer.object())

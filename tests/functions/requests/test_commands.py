@@ -14,6 +14,7 @@ from stockyard import wiring
 from stockyard.domain.models.base import read
 from stockyard.domain.models.clusters.patch import ClusterPatch
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.rights import OPERATOR
 from stockyard.errors import InvalidInput, PreconditionFailed
 from stockyard.operations.clusters.changes import change as change_cluster
 from stockyard.ports import Replace
@@ -46,7 +47,7 @@ def moved_meanwhile(world: World, monkeypatch: pytest.MonkeyPatch, times: int) -
 
 def event_request(document: Mapping[str, Any] = MappingProxyType({"description": "new"})) -> Any:
     body = read(ClusterPatch, dict(document))
-    return SimpleNamespace(tenant="acme", cluster="demo", body=body, actor="event:1", request_id="r")
+    return SimpleNamespace(tenant="acme", cluster="demo", body=body, actor="event:1", request_id="r", rights=OPERATOR)
 
 
 def test_a_change_holds_for_the_cluster_as_it_is_by_then(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

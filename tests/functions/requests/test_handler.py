@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -25,8 +26,8 @@ class Bus:
     def __init__(self) -> None:
         self.answers: list[tuple[str, dict[str, Any]]] = []
 
-    def publish(self, kind: str, detail: dict[str, Any]) -> None:
-        self.answers.append((kind, detail))
+    def publish_all(self, answers: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        self.answers += answers
 
 
 @pytest.fixture
@@ -70,6 +71,17 @@ def test_an_event_is_a_request_of_the_tenant_that_its_account_is_listed_for(worl
     assert delete(ACCOUNT, "three") == "RequestAccepted"
     set_event_accounts(platform(world), "acme", [], 1)
     assert delete(ACCOUNT, "four") == "RequestRefused"
+
+
+def test_the_platform_says_which_rights_requests_have(world: World, bus: Bus) -> None:
+    provider = {"name": "lab", "kind": "simulated", "spec": {}}
+    event = {"account": ACCOUNT, "detail-type": "CreateNodeProvider", "detail": {"body": provider}}
+    for version, rights in enumerate(("operator", "admin")):
+        set_event_accounts(platform(world), "acme", [ACCOUNT], version, rights)
+        handler.lambda_handler({**event, "id": rights}, Context("requests", rights))
+        kind, detail = bus.answers[-1]
+        refusal = detail["problem"]["error_type"] if kind == "RequestRefused" else None
+        assert refusal == (None if rights == "admin" else "Forbidden"), detail
 
 
 def test_an_account_is_one_tenants_also_when_two_are_set_at_once(world: World) -> None:

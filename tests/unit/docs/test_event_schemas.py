@@ -10,10 +10,14 @@ from types import SimpleNamespace
 import jsonschema
 import pytest
 
+from functions.requests.commands import COMMANDS
+from functions.requests.common import outcome
 from local.testing.memory_store import MemoryRegistry
+from stockyard.domain.operation_records import EventFollower
 from stockyard.domain.records import Cluster, OperationError, Outbox
 from stockyard.domain.values import ids, times
-from stockyard.edge.requests import FIELDS, EventCommand, answer_of
+from stockyard.domain.values.rights import ADMIN
+from stockyard.edge.requests import answers_of
 from stockyard.errors import ClusterNameInUse, QuotaExceeded
 from stockyard.lifecycle.change import Failure, Transition
 from stockyard.lifecycle.clusters.cluster import MOVES
@@ -65,6 +69,8 @@ def life(services):
     )
     creation, deletion = services.procedure("create_cluster"), services.procedure("delete_cluster")
     operation = new_operation(services.new_id(ids.OPERATION), creation, cluster, "user:ann", now)
+    follower = EventFollower("e-1", "CreateCluster", "mine", "222222222222")
+    operation = replace(operation, followers=(follower,))
     sent: list[tuple[str, dict]] = []
 
     def step(change):
@@ -91,14 +97,16 @@ def life(services):
 
 
 def test_every_event_of_a_cluster_matches_its_schema(life):
-    assert {kind for kind, _ in life} == {"Cluster", "Operation"}
+    answers = [kind for kind, _ in life if kind.startswith("Request")]
+    assert set(answers) == {"RequestProgressed", "RequestCompleted", "RequestFailed"}
+    assert {kind for kind, _ in life} == {"Cluster", "Operation", *answers}
     assert {detail["phase"]["after"] for kind, detail in life if kind == "Cluster"} == {
         "preparing",
         "failed",
         "ready",
         "deleting",
     }
-    assert "Superseded" in {detail["reason"] for _, detail in life}
+    assert "Superseded" in {detail.get("reason") for _, detail in life}
     for kind, detail in life:
         check(kind, detail)
 
@@ -138,55 +146,65 @@ def test_a_schema_refuses_what_is_never_sent(services, kind):
             check(kind, {**detail, **wrong})
 
 
-def answered(services, detail, kind="DeleteCluster", use=None):
-    cluster = services.new_id(ids.CLUSTER)
-    done = use or (
-        lambda wish: {"cluster": cluster, "operation_id": services.new_id(ids.OPERATION), "status": "deleting"}
-    )
-    commands = {
-        "CreateCluster": EventCommand("clusters.clusters:ClusterCreate", False, done),
-        "ChangeCluster": EventCommand("clusters.patch:ClusterPatch", True, done),
-        "DeleteCluster": EventCommand(None, True, done),
-    }
+def answered(services, detail, kind="DeleteCluster", use=None, end=None):
+    """The answers to a request whose use case answers as those of all commands do."""
+    cluster, operation_id = services.new_id(ids.CLUSTER), services.new_id(ids.OPERATION)
+    work = outcome(cluster, "demo", "ready", operation_id, cluster)
+    commands = {name: replace(command, handler=use or (lambda _: work)) for name, command in COMMANDS.items()}
     event = {"id": services.new_id(ids.EVENT), "detail-type": kind, "account": "222222222222", "detail": detail}
     keys = IdempotencyKeys(services.store)
-    return answer_of(event, "acme", commands, lambda _tenant: keys, services.clock.now(), b"salt")
+    return answers_of(event, "acme", commands, lambda _: keys, lambda *_: end, services.clock.now(), b"salt", ADMIN)
 
 
-BODY = {
-    "name": "demo",
-    "description": "a cluster",
-    "cloud_account_id": 1,
-    "cluster_type": "k8s",
-    "settings": {"key_pair": "my-key"},
+FOLDER = Path(__file__).parents[3] / "examples"
+EXAMPLES = {
+    **json.loads((FOLDER / "api/bodies.json").read_text()),
+    "ClusterCreate": json.loads((FOLDER / "aws-cluster.json").read_text()),
 }
+BODIES = {kind: EXAMPLES[command.body.partition(":")[2]] for kind, command in COMMANDS.items() if command.body}
 GOOD = {
-    "CreateCluster": {"body": BODY, "idempotency_key": "k"},
-    "ChangeCluster": {"cluster": "demo", "body": {"description": "new"}},
-    "DeleteCluster": {"cluster": "demo"},
+    kind: {**dict.fromkeys(command.names, "demo"), **({"body": BODIES[kind]} if command.body else {})}
+    for kind, command in COMMANDS.items()
 }
-BAD = {
-    "CreateCluster": [{}, {"body": {**BODY, "secret": "s" * 24}}, {"body": BODY, "tenant": "globex"}, {"body": 1}],
-    "ChangeCluster": [{"body": {}}, {"cluster": "", "body": {}}, {"cluster": "demo"}, {"cluster": 1, "body": {}}],
-    "DeleteCluster": [{}, {"cluster": ""}, {"cluster": "demo", "force": True}],
-}
+"""A request of each kind."""
 
 
-@pytest.mark.parametrize("kind", sorted(GOOD))
-def test_a_good_request_is_accepted_by_schema_and_code(services, kind):
-    check(kind, GOOD[kind])
-    answer, detail = answered(services, GOOD[kind], kind)
-    assert answer == "RequestAccepted", detail
-    check(answer, detail)
+def bad(kind):
+    """Details of this kind that nobody takes."""
+    good = GOOD[kind]
+    yield {**good, "tenant": "globex"}
+    yield {**good, "correlation_id": "with a space"}
+    yield {**good, "correlation_id": "x" * 2049}
+    for name in good:
+        yield {key: value for key, value in good.items() if key != name}
+        yield {**good, name: 1}
+        if name != "body":
+            yield {**good, name: ""}
+    if kind == "CreateCluster":
+        yield {"body": {**BODIES[kind], "secret": "s" * 24}}
 
 
-@pytest.mark.parametrize(("kind", "wrong"), [(kind, wrong) for kind in BAD for wrong in BAD[kind]])
-def test_a_bad_request_is_refused_by_schema_and_code(services, kind, wrong):
-    with pytest.raises(jsonschema.ValidationError):
-        check(kind, wrong)
-    answer, detail = answered(services, wrong, kind)
-    assert answer == "RequestRefused"
-    assert detail["problem"]["error_type"] == "InvalidInput"
+@pytest.mark.parametrize("kind", sorted(COMMANDS))
+def test_schema_and_code_take_and_refuse_the_same_requests(services, kind):
+    longest = {**GOOD[kind], "idempotency_key": "k", "correlation_id": "~" * 2048}
+    for good in (GOOD[kind], longest):
+        check(kind, good)
+        ((answer, detail),) = answered(services, good, kind)
+        assert answer == "RequestAccepted", detail
+        check(answer, detail)
+    for wrong in bad(kind):
+        with pytest.raises(jsonschema.ValidationError):
+            check(kind, wrong)
+        ((answer, detail),) = answered(services, wrong, kind)
+        assert (answer, detail["problem"]["error_type"]) == ("RequestRefused", "InvalidInput")
+        check(answer, detail)
+
+
+def test_what_is_done_at_once_is_completed_at_once(services):
+    work = outcome("pool", "web", "ready")
+    (_, accepted), (answer, detail) = answered(services, GOOD["CreatePool"], "CreatePool", lambda _: work)
+    assert (answer, detail["operation_id"], accepted["operation_id"]) == ("RequestCompleted", None, None)
+    check("RequestAccepted", accepted)
     check(answer, detail)
 
 
@@ -195,7 +213,7 @@ def test_a_refusal_by_the_use_case_matches_its_schema(services, error):
     def refuse(_wish):
         raise error
 
-    answer, detail = answered(services, GOOD["DeleteCluster"], use=refuse)
+    ((answer, detail),) = answered(services, GOOD["DeleteCluster"], use=refuse)
     assert (answer, detail["problem"]["error_type"]) == ("RequestRefused", error.error_type)
     check(answer, detail)
 
@@ -204,8 +222,10 @@ def test_the_schemas_are_well_formed_and_name_the_fields_of_the_code():
     for kind, schema in SCHEMAS.items():
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema["title"] == kind
-    named = {name for kind in GOOD for name in SCHEMAS[kind]["properties"]}
-    assert named == FIELDS
+    for kind, command in COMMANDS.items():
+        assert set(SCHEMAS[kind]["properties"]) == command.fields
+        if command.body is not None:
+            assert f"(`{command.body.partition(':')[2]}`)" in SCHEMAS[kind]["properties"]["body"]["description"]
 
 
 def test_the_problem_is_the_one_of_the_api():

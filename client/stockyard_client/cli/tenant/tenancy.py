@@ -49,7 +49,11 @@ ALLOWED: Sheet[AllowedNodeTypes] = Sheet(
     lambda a: "\n".join(a.allowed or ()),
 )
 EVENT_ACCOUNTS: Sheet[EventAccounts] = Sheet(
-    (Column("ACCOUNTS", lambda a: ", ".join(a.accounts) or "none"), Column("AGE", lambda a: a.updated_at, is_age=True)),
+    (
+        Column("ACCOUNTS", lambda a: ", ".join(a.accounts) or "none"),
+        Column("RIGHTS", lambda a: a.rights),
+        Column("AGE", lambda a: a.updated_at, is_age=True),
+    ),
     lambda a: "\n".join(a.accounts),
 )
 
@@ -160,12 +164,13 @@ def set_accounts(
     numbers: Annotated[
         list[str] | None, typer.Argument(metavar="ACCOUNT", help="Of 12 digits; without any, no events are taken.")
     ] = None,
+    admin: Annotated[bool, typer.Option("--admin", help="With the rights of an administrator.")] = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Set the AWS accounts whose events are requests. For the platform; --tenant says whose requests."""
     context = contexts.of(run)
     with context.client() as client:
-        show_one(context, output, EVENT_ACCOUNTS, client.event_accounts.set(numbers or []))
+        show_one(context, output, EVENT_ACCOUNTS, client.event_accounts.set(numbers or [], admin=admin))
 
 
 def allowed(run: typer.Context, watch: Watch = False, output: Output = Form.TABLE) -> None:

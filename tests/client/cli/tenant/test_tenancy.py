@@ -82,7 +82,9 @@ def test_accounts_of_events(cli, api):
     api.answer("PUT", "/v1/event-accounts", {"accounts": ["111122223333"], "version": 1})
     assert "none" in cli("event-account", "get").stdout
     assert cli("event-account", "set", "111122223333", "-o", "name").stdout == "111122223333\n"
-    assert api.bodies("PUT") == [{"accounts": ["111122223333"]}]
+    cli("event-account", "set", "111122223333", "--admin")
+    assert [body["rights"] for body in api.bodies("PUT")] == ["operator", "admin"]
+    assert api.bodies("PUT")[0]["accounts"] == ["111122223333"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,20 @@ from stockyard.domain.values.states import OperationStatus, PhaseState
 
 MOST_FAILURES = 10
 """Earlier attempts of an operation whose ends are kept."""
+MOST_FOLLOWERS = 5
+"""Requests by event that may wait for the end of one operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventFollower:
+    """A request by event that is told how an operation goes and ends."""
+
+    request: str
+    """The id of its event."""
+    detail_type: str
+    correlation_id: str
+    account: str
+    """The AWS account that has sent it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,5 +131,7 @@ class Operation(VersionedRecord):
     that failed shows what stood before."""
     runs: tuple[OperationRun, ...] = ()
     """Programs that worked for it, in the order in which they began."""
+    followers: tuple[EventFollower, ...] = ()
+    """Requests by event that are told of it, at most ``MOST_FOLLOWERS``."""
     failures: tuple[OperationFailure, ...] = ()
     """How earlier attempts have ended, the oldest first, at most ``MOST_FAILURES``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -12,6 +12,7 @@ from stockyard.domain.models.base import Input, View
 AllowedType = Annotated[str, StringConstraints(max_length=130, pattern=patterns.ALLOWED_TYPE)]
 EventAccount = Annotated[str, StringConstraints(pattern=patterns.EVENT_ACCOUNT)]
 EventAccounts = Annotated[list[EventAccount], Field(max_length=40), AfterValidator(fields.distinct)]
+EventRights = Literal["operator", "admin"]
 AllowedTypes = Annotated[list[AllowedType], Field(max_length=200), AfterValidator(fields.distinct)]
 
 
@@ -59,6 +60,9 @@ class EventAccountsPut(Input):
 
     accounts: EventAccounts
     """Accounts of the event bus, of 12 digits, that no other tenant has."""
+    rights: EventRights = "operator"
+    """Rights of their requests: those of an `operator`, or of an `admin`, who may also ask for node providers and
+    choose packs with the rights of an administrator."""
 
 
 class EventAccountsView(View):
@@ -66,6 +70,8 @@ class EventAccountsView(View):
 
     accounts: list[str]
     """Accounts of the event bus whose request events are the tenant's."""
+    rights: EventRights
+    """Rights of their requests."""
     updated_at: str | None
     """When it was set last; null for never."""
     version: int

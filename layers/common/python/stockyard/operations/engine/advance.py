@@ -15,6 +15,7 @@ from stockyard.lifecycle.change import Change, S, Subject
 from stockyard.lifecycle.operation import execution_name, is_handed_over, phase_of
 from stockyard.lifecycle.procedure import Procedure
 from stockyard.metrics import OPERATIONS_FAILED, PHASE_SECONDS
+from stockyard.operations.engine.followers import follower_writes
 from stockyard.operations.engine.tell import in_one_item, tell
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
@@ -119,7 +120,7 @@ def change_writes(services: Services, actor: str, change: Change[S]) -> tuple[S,
             writes += tell(services, actor, operation, transition)
         else:
             subject = replace(subject, sequence=subject.sequence + 1)
-            writes += tell(services, actor, subject, transition)
+            writes += [*tell(services, actor, subject, transition), *follower_writes(services, operation, transition)]
     if change.closed is not None:
         closed = replace(change.closed[0], sequence=change.closed[0].sequence + 1)
         writes += [Replace(closed), *tell(services, actor, closed, change.closed[1])]

@@ -11,6 +11,7 @@ from stockyard.domain.records import MESSAGES, CloudAccount, Cluster, Event, Nod
 from stockyard.domain.values import ids
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.pools.spread import zone_of
+from stockyard.operations.engine.followers import follower_writes
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Write
 
@@ -65,7 +66,8 @@ def tell(services: Services, actor: str, about: EventSubject, transition: Transi
             **_belongs(about),
         },
     }
-    return [Create(event), Create(Outbox(services.new_id(ids.OUTBOX), "event", payload, now))]
+    messages = follower_writes(services, about, transition) if isinstance(about, Operation) else []
+    return [Create(event), Create(Outbox(services.new_id(ids.OUTBOX), "event", payload, now)), *messages]
 
 
 def in_one_item(writes: Sequence[Write]) -> list[Write]:

@@ -161,8 +161,8 @@ class Relay:
                 for kind, message in item.messages
                 if kind == EVENT
             ]
-            if events:
-                self.bus().publish_all(events)
+            for start in range(0, len(events), EVENTS_AT_ONCE):
+                self.bus().publish_all(events[start : start + EVENTS_AT_ONCE])
         except StockyardError as error:
             return error
         return None
