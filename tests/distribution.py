@@ -27,6 +27,7 @@ UNITS = {
     "tests/e2e/test_day.py": SERVED,
     "tests/e2e/test_ec2_nodes.py": PRIVILEGE,
     "tests/e2e/test_eks_life.py": SERVED,
+    "tests/e2e/test_event_story.py": SERVED,
     "tests/e2e/test_first_uses.py": SERVED,
     "tests/e2e/test_life.py": PRIVILEGE,
     "tests/stacks/test_least_privilege.py": PRIVILEGE,

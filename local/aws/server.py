@@ -71,6 +71,7 @@ from local.aws.corrections.retention import (
     untracked_threads,
 )
 from local.aws.corrections.roles import lasting_principals, trusted_roles
+from local.aws.corrections.service_tasks import tasks_of_their_account
 from local.aws.corrections.tables import atomic_tables
 from local.aws.corrections.workflows import (
     MOTO_CONFIG,
@@ -191,6 +192,7 @@ def running_aws(
         stack.enter_context(unread_documents())
         stack.enter_context(limited_histories())
         stack.enter_context(scaled_waits(scale, TIMEOUTS))
+        stack.enter_context(tasks_of_their_account())
         stack.enter_context(heard_buses(listener))
         stack.enter_context(trusted_roles())
         stack.enter_context(lasting_principals())
