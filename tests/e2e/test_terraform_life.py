@@ -5,14 +5,18 @@ The template makes a machine of the simulated Cudo over HTTP, as a template for 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
 from local.opentofu.real.build import TOFU
 from stockyard.providers.clouds.cudo.client import Cudo
+from stockyard_client.cli.app import app
+from stockyard_client.cli.context import Context
 
 if TYPE_CHECKING:
     from local.testing.serving import Served
@@ -101,6 +105,12 @@ def test_a_template_becomes_a_node_and_nothing_is_left_of_it(
     block = {"runner": {"cloudAccount": 1}, "nodeTemplate": {"inline": template(served)}, "nodeTypes": [machine_type]}
     spec = {"name": "tofu", "kind": "terraform", "spec": block, "price_per_cost_unit": 0.001}
     assert served.call("POST", "/v1/node-providers", spec).status == 201
+    options = ("--provider", "tofu", "--dry-run", "--refresh", "--tofu", str(TOFU.path), "-o", "json")
+    settings = {**os.environ, **served.environment}
+    answer = CliRunner().invoke(app, ["claim", "create", "--cluster", cluster, *options], obj=Context(settings))
+    assert answer.exit_code == 0, answer.output
+    changes = [{"action": "create", "address": "terraform_data.machine"}]
+    assert json.loads(answer.stdout)["tofu"] == {"changes": changes, "faults": []}
     claim = served.call("POST", "/v1/node-claims", {"name": "made", "cluster": cluster, "provider": "tofu"}).body
     path = f"/v1/node-claims/{claim['id']}"
     log_path = f"/v1/operations/{claim['operation_id']}/log?page_size=200"
