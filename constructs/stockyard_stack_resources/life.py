@@ -15,8 +15,9 @@ from stockyard_stack_resources.kinds import KINDS, Kind, Record
 from stockyard_stack_resources.progress import advance
 from stockyard_stack_resources.requests import Change, ReadSecret, Target
 
-SETTLING = timedelta(seconds=40)
-"""How long a deletion that finds nothing waits, in case that a creation is under way: it takes at most 20 seconds."""
+SETTLING = timedelta(seconds=100)
+"""How long a deletion that finds nothing waits: a creation that has looked whether it is awaited may be under way, with
+a secret, a token and a request before it, of 20 seconds at most each, and as long in the API."""
 IN_USE = timedelta(minutes=10)
 """How long a deletion waits for what still uses the resource."""
 
@@ -140,7 +141,8 @@ class Life:
                 return False
             if refusal.status != 409 or self.now() - since > IN_USE:
                 raise
-        return False
+            return False
+        return self.api.get(identity.path) is None
 
     def _check_deletion(self, record: Record) -> bool:
         operation_id = record.get("operation_id")
