@@ -44,7 +44,7 @@ def test_what_a_set_applies_belongs_to_it(nodes: Nodes) -> None:
     before = list(every(nodes.services.store, SetMember))
     web = next(member for member in before if member.name == "web")
     assert (web.cluster, web.labels) == ("demo", {"team": "a"})
-    assert web.fields == {"cluster": None, "quantity": None, "labels": {"team": None}}
+    assert web.fields == {"kind": None, "quantity": None, "labels": {"team": None}}
     assert apply(nodes, "shop", *documents) == ["unchanged"] * 4
     assert list(every(nodes.services.store, SetMember)) == before
     # a document that is not there any more leaves its thing in the set

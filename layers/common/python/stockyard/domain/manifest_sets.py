@@ -3,6 +3,7 @@ what it may remove."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,3 +45,25 @@ def member_id(kind: str, subject: str) -> str:
 def names_of(value: Any) -> Names | None:
     """Names of the fields of a value as a tree; None of what is no object. An empty object names nothing."""
     return {str(key): names_of(inner) for key, inner in value.items()} if isinstance(value, dict) else None
+
+
+def said_names(values: Mapping[str, Any]) -> Names:
+    """Names of the fields that say something: a false, an empty and no value are what a manifest leaves out."""
+    return {name: names_of(value) for name, value in values.items() if value}
+
+
+def merged(said_fields: Mapping[str, Any], current: Mapping[str, Any], former: Names) -> dict[str, Any]:
+    """Fields after the manifest, the thing and the names of the manifest before.
+
+    What it says counts. What it has said and says no more goes. What it has never said stays as somebody else has made
+    it; of a map that holds for each of its keys.
+    """
+    result: dict[str, Any] = {}
+    for name, value in said_fields.items():
+        there = current.get(name)
+        if isinstance(value, Mapping) and isinstance(there, Mapping):
+            own = former.get(name) or {}
+            result[name] = {**{key: inner for key, inner in there.items() if key not in own}, **value}
+        else:
+            result[name] = value if value or name in former else there
+    return result

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.clusters.manifests import ClusterDocument
 from stockyard.domain.clusters.own_labels import unknown_labels
+from stockyard.domain.manifest_sets import Names, said_names
 from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.nodes.declared_types import declared
 from stockyard.domain.nodes.manifests import Place, ProviderDocument, Warnings, asked_requirements, provider_warnings
@@ -24,6 +25,7 @@ from stockyard.lifecycle.nodes.node_claim import FAILED
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.manifests.clusters import DesiredCluster, desired_cluster
 from stockyard.operations.manifests.document_faults import told_by_document
+from stockyard.operations.manifests.former import Former
 from stockyard.operations.manifests.os_images import DesiredOSImage, desired_os_image
 from stockyard.operations.manifests.pools import (
     DesiredPools,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 _DEFAULT = "720h"
 """What Karpenter's ``expireAfter`` is when nobody writes it."""
 _CHANGEABLE = ("display_name", "labels", "annotations", "power")
+_OF_A_PROVIDER = ("display_name", "properties", "price_per_cost_unit", "labels", "annotations")
 _FIXED: Mapping[str, Mapping[str, str]] = {
     "vcluster": {"cluster_ref": "vClusterRef", "provider_ref": "providerRef", "resources": "desiredCapacity"},
     "karpenter": {"resources": "resources"},
@@ -80,6 +83,8 @@ class DesiredProvider:
     provider: NodeProvider
     current: NodeProvider | None
     fields: Mapping[str, Any]
+    names: Names = field(default_factory=dict)
+    """Fields beside the block that the document says."""
 
     @property
     def warnings(self) -> Warnings:
@@ -99,6 +104,8 @@ class DesiredClaim:
     fields: Mapping[str, Any]
     comes_with_cluster: bool = False
     """Whether its cluster is one that the documents make."""
+    names: Names = field(default_factory=dict)
+    """Labels and annotations that the document says."""
 
     @property
     def plannable(self) -> NewClaim:
@@ -152,11 +159,12 @@ def read_desired(
     from stockyard.operations.manifests.documents import sorted_out
 
     sorted_documents = sorted_out(documents)
-    documents, places = sorted_documents.documents, sorted_documents.places
+    former = Former(services, set_name)
+    documents, places = tuple(map(former.completed, sorted_documents.documents)), sorted_documents.places
     properties = KNOWN_PROPERTIES | property_keys(services) if any(map(is_vcluster, documents)) else KNOWN_PROPERTIES
     with told_by_document(documents, places):
         read = zip(places, read_manifests(documents, properties, places), strict=True)
-        desired = _compared(services, list(read), actor, admin=admin)
+        desired = _compared(former, list(read), actor, admin=admin)
         if create_only:
             _check_new(desired)
     desired = settled(services, desired, prune=prune, set_name=set_name)
@@ -189,8 +197,9 @@ def _present(manifest: Desired) -> Iterator[tuple[Place, str, str]]:
         yield manifest.place, noun.get(type(manifest), "node claim"), manifest.current.name
 
 
-def _compared(services: Services, read: Sequence[tuple[Place, Document]], actor: str, *, admin: bool) -> list[Desired]:
+def _compared(former: Former, read: Sequence[tuple[Place, Document]], actor: str, *, admin: bool) -> list[Desired]:
     """Resources that the documents ask for, checked together."""
+    services = former.services
     if not admin and any(isinstance(document, ProviderDocument | OSImageDocument) for _, document in read):
         raise Forbidden("NodeProviders and OSImages need the role stockyard-admin or stockyard-platform.")
     if services.tenant == PLATFORM and not all(isinstance(document, ProviderDocument) for _, document in read):
@@ -215,10 +224,10 @@ def _compared(services: Services, read: Sequence[tuple[Place, Document]], actor:
         if isinstance(document, ProfileDocument):
             desired.append(profiles[place])
         elif isinstance(document, ClusterDocument):
-            pools = pools_of_cluster(drafted, clusters[place], new_clusters)
+            pools = pools_of_cluster(clusters[place], new_clusters, former)
             desired += [clusters[place]] if pools is None else [clusters[place], pools]
         else:
-            desired.append(_desired(drafted, place, document, new_clusters))
+            desired.append(_desired(drafted, place, document, new_clusters, former))
     new = {manifest.provider.name: manifest.provider for manifest in desired if isinstance(manifest, DesiredProvider)}
     faults: list[FieldProblem] = []
     for manifest in desired:
@@ -239,25 +248,33 @@ def _desired(
     place: Place,
     document: ProviderDocument | OSImageDocument | PoolsDocument | NewClaim,
     new_clusters: Mapping[str, Cluster],
+    former: Former,
 ) -> Desired:
     if isinstance(document, PoolsDocument):
-        return desired_pools(services, place, document, new_clusters)
+        return desired_pools(services, place, document, new_clusters, former)
     if isinstance(document, OSImageDocument):
-        return desired_os_image(services, place, document)
+        return desired_os_image(place, document, former)
     if isinstance(document, ProviderDocument):
-        provider = draft(services, document)
         name = services.store.get(Name, provider_name(services.tenant, document.name))
         stored = services.store.get(NodeProvider, name.owner) if name else None
-        names = ("spec", "display_name", "properties", "price_per_cost_unit", "labels", "annotations")
-        return DesiredProvider(place, document, provider, stored, _differing(stored, provider, names))
+        said_fields = {field_name: getattr(document, field_name) for field_name in _OF_A_PROVIDER}
+        if stored is not None:
+            fields = former.merge("node-provider", stored.id, stored.created_at, said_fields, stored)
+            document = replace(document, **fields)
+        provider = draft(services, document)
+        changes = _differing(stored, provider, ("spec", *_OF_A_PROVIDER))
+        return DesiredProvider(place, document, provider, stored, changes, said_names(said_fields))
     name = services.store.get(Name, f"node-claim/{document.name}")
     current = services.store.get(NodeClaim, name.owner) if name else None
     if document.form == "karpenter" and not document.cluster_ref:
         # Karpenter runs in one cluster, so its claims do not name it.
         named = current.cluster_ref if current else sole_cluster(services, place, document.labels)
         document = replace(document, cluster_ref=named)
+    said_fields = {"labels": document.labels, "annotations": document.annotations}
+    if current is not None:
+        document = replace(document, **former.merge("node-claim", current.id, current.created_at, said_fields, current))
     is_early = document.cluster_ref in new_clusters
-    return DesiredClaim(place, document, current, _claim_changes(current, document), is_early)
+    return DesiredClaim(place, document, current, _claim_changes(current, document), is_early, said_names(said_fields))
 
 
 def _claim_changes(current: NodeClaim | None, document: NewClaim) -> dict[str, Any]:

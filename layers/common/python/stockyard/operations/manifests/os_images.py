@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from stockyard.domain.manifest_sets import Names, said_names
 from stockyard.domain.nodes.manifests import Place
 from stockyard.domain.nodes.os_images import CONTENT, OS_IMAGE_KIND, OSImage, OSImageDocument
 from stockyard.domain.values import ids
 from stockyard.domain.values.field_changes import FieldChange, change_views, field_changes
 from stockyard.errors import NotFound
+from stockyard.operations.manifests.former import Former
 from stockyard.operations.node_providers import os_images
 from stockyard.operations.services import Services
 
@@ -24,16 +26,21 @@ class DesiredOSImage:
     document: OSImageDocument
     current: OSImage | None
     fields: tuple[str, ...]
+    names: Names = field(default_factory=dict)
+    """Fields that the document says."""
 
 
-def desired_os_image(services: Services, place: Place, document: OSImageDocument) -> DesiredOSImage:
+def desired_os_image(place: Place, document: OSImageDocument, former: Former) -> DesiredOSImage:
     """The image of a document, compared with the one of its name."""
+    content = {name: getattr(document, name) for name in CONTENT}
+    names = said_names(content)
     try:
-        current = os_images.find_os_image(services, document.name)
+        current = os_images.find_os_image(former.services, document.name)
     except NotFound:
-        return DesiredOSImage(place, document, None, ())
+        return DesiredOSImage(place, document, None, (), names)
+    document = replace(document, **former.merge("os-image", current.id, current.created_at, content, current))
     fields = tuple(name for name in CONTENT if getattr(document, name) != getattr(current, name))
-    return DesiredOSImage(place, document, current, fields)
+    return DesiredOSImage(place, document, current, fields, names)
 
 
 def plan_os_image(desired: DesiredOSImage) -> dict[str, list[Any]]:

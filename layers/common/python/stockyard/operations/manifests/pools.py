@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.clusters import overlay
 from stockyard.domain.clusters.own_labels import hint_of
+from stockyard.domain.manifest_sets import Names, said_names
 from stockyard.domain.models.manifests.read_manifests import read_manifests
 from stockyard.domain.nodes.manifests import CLUSTER, Place, Warnings
 from stockyard.domain.nodes.views import remarks
@@ -35,6 +36,7 @@ from stockyard.operations.fleet.pools.pools import (
 )
 from stockyard.operations.listing import every
 from stockyard.operations.manifests.clusters import DesiredCluster
+from stockyard.operations.manifests.former import Former
 from stockyard.operations.node_providers.catalog import load
 from stockyard.operations.pricing import price
 from stockyard.operations.quotas.limits import check_pools
@@ -57,6 +59,8 @@ class DesiredPool:
     warnings: Warnings
     is_inline: bool = False
     """Whether the document says its fields at its place, and not below ``spec``."""
+    names: Names = field(default_factory=dict)
+    """Fields that the document says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ def drafts_of(services: Services, clusters: Iterable[DesiredCluster]) -> dict[st
 
 
 def desired_pools(
-    services: Services, place: Place, document: PoolsDocument, new_clusters: Mapping[str, Cluster]
+    services: Services, place: Place, document: PoolsDocument, new_clusters: Mapping[str, Cluster], former: Former
 ) -> DesiredPools:
     """The pools of a document, compared with what their cluster has. ``InvalidInput`` for a cluster that is not
     there, and that no document makes."""
@@ -105,7 +109,7 @@ def desired_pools(
     cluster = new_clusters.get(document.cluster_ref) or _cluster(services, place, document)
     _check_networks(place, document, cluster)
     pools = tuple(
-        _desired(services, cluster, pool, at, [warning for warning in document.warnings if _is_of(warning[0], at)])
+        _desired(former, cluster, pool, at, [warning for warning in document.warnings if _is_of(warning[0], at)])
         for pool, at in zip(document.pools, document.places, strict=True)
     )
     general = [warning for warning in document.warnings if not any(_is_of(warning[0], at) for at in document.places)]
@@ -129,7 +133,7 @@ def _check_networks(place: Place, document: PoolsDocument, cluster: Cluster) -> 
 
 
 def pools_of_cluster(
-    services: Services, desired: DesiredCluster, new_clusters: Mapping[str, Cluster]
+    desired: DesiredCluster, new_clusters: Mapping[str, Cluster], former: Former
 ) -> DesiredPools | None:
     """The pools that a manifest of a cluster has, compared with those that are there; None where it has none. Of a
     cluster that is not made yet they are those of its draft."""
@@ -137,7 +141,7 @@ def pools_of_cluster(
     if not pools:
         return None
     cluster = desired.current or new_clusters[desired.document.name]
-    compared_pools = (_desired(services, cluster, pool, (*place, index), []) for index, pool in enumerate(pools))
+    compared_pools = (_desired(former, cluster, pool, (*place, index), []) for index, pool in enumerate(pools))
     return DesiredPools(place, tuple(_kept_form(pool) for pool in compared_pools), [])
 
 
@@ -163,15 +167,21 @@ def _cluster(services: Services, place: Place, document: PoolsDocument) -> Clust
         raise InvalidInput.at(at, missing.detail) from missing
 
 
-def _desired(services: Services, cluster: Cluster, pool: NewPool, at: Place, warnings: Warnings) -> DesiredPool:
-    current = services.store.get(Pool, pool_id(cluster.id, pool.name))
+def _desired(former: Former, cluster: Cluster, pool: NewPool, at: Place, warnings: Warnings) -> DesiredPool:
+    current = former.services.store.get(Pool, pool_id(cluster.id, pool.name))
     fields: dict[str, Any] = {}
+    names = said_names(pool.spec())
+    if current is not None and current.kind == pool.kind:
+        # how many nodes a static pool has is always said
+        own = {name: value for name, value in pool.spec().items() if name != "quantity" or pool.kind != STATIC}
+        pool = replace(pool, **former.merge("pool", current.id, current.created_at, own, current))
     if current is not None and current.form == GROUP and pool.form == _OWN:
         pool = _of_group(current, pool)
     if current is not None:
-        names = (*pool.spec(), *_FORM_FIELDS)
-        fields = {name: getattr(pool, name) for name in names if getattr(pool, name) != getattr(current, name)}
-    return DesiredPool(at, cluster, pool, current, fields, warnings, is_inline=pool.form == "autoNodes")
+        every = (*pool.spec(), *_FORM_FIELDS)
+        fields = {name: getattr(pool, name) for name in every if getattr(pool, name) != getattr(current, name)}
+    is_inline = pool.form == "autoNodes"
+    return DesiredPool(at, cluster, pool, current, fields, warnings, is_inline=is_inline, names=names)
 
 
 def _of_group(current: Pool, pool: NewPool) -> NewPool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stockyard.domain.manifest_sets import SetMember, member_id, names_of
+from stockyard.domain.manifest_sets import Names, SetMember, member_id, names_of
 from stockyard.domain.nodes.manifests import Place
 from stockyard.domain.nodes.os_images import OSImage
 from stockyard.domain.nodes.records import NodeClaim, NodeProvider
@@ -113,10 +113,10 @@ class ManifestSet:
         if isinstance(manifest, LeftOut):
             return
         kind, document = _KIND_OF[type(manifest)], self._document(manifest.place)
-        for result in results:
+        for result, names in zip(results, self._names(manifest, document), strict=False):
             thing = self.services.store.get(KINDS[kind], str(result["id"]))
             if thing is not None and result["action"] != "deleted":
-                self._enter(kind, thing, document)
+                self._enter(kind, thing, labels_of(document), names)
 
     def forget_gone(self) -> None:
         """Let go of members whose things are gone."""
@@ -128,7 +128,15 @@ class ManifestSet:
     def _document(self, place: Place) -> Mapping[str, Any]:
         return next((document for at, document in self.documents.items() if place[: len(at)] == at), {})
 
-    def _enter(self, kind: str, thing: Thing, document: Mapping[str, Any]) -> None:
+    def _names(self, manifest: Desired, document: Mapping[str, Any]) -> list[Names]:
+        """Names of the fields that the manifest says of each of its things, in their order."""
+        if isinstance(manifest, DesiredPools):
+            return [pool.names for pool in manifest.pools]
+        if isinstance(manifest, DesiredProvider | DesiredClaim | DesiredOSImage):
+            return [manifest.names]
+        return [names_of(document.get("spec")) or {}]
+
+    def _enter(self, kind: str, thing: Thing, labels: dict[str, str], names: Names) -> None:
         former = self.services.store.get(SetMember, member_id(kind, thing.id))
         member = SetMember(
             member_id(kind, thing.id),
@@ -139,8 +147,8 @@ class ManifestSet:
             cluster=self._cluster_of(thing),
             made_at=thing.created_at,
             applied_at=self.services.now(),
-            labels=labels_of(document),
-            fields=names_of(document.get("spec")) or {},
+            labels=labels,
+            fields=names,
         )
         if former is None:
             self._commit(Create(member))

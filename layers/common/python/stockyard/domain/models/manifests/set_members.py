@@ -23,6 +23,7 @@ class SetMemberView(View):
     labels: dict[str, str]
     """By which a part of the set is selected: labels of the manifest, tags of a Cluster, labels of a Pool."""
     fields: dict[str, Any]
-    """Names of the fields of `spec` that its manifest said when it was applied last, as a tree; null at each value."""
+    """Names of the fields that its manifest said when it was applied last, as a tree; null at each value. A later
+    manifest of the set that leaves one out takes it away; what none has said stays."""
     applied_at: str
     """When it was applied last with anything new: RFC 3339 in UTC."""
