@@ -113,6 +113,8 @@ class Life:
         """The profile once it has the version; versions that it has stay as they are."""
         numbers = {version["version"] for version in record.body["versions"]}
         if new["version"] in numbers:
+            if new["version"] == record.body["version"] and new["description"] != record.body["description"]:
+                raise StackResourceError("description: it changes with a further version only")
             view = self.api.call("GET", f"{target.identity.path}?version={new['version']}").body
             compared = {key: value for key, value in new.items() if key != "description"}
             if is_shown(compared, view):

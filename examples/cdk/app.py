@@ -1,6 +1,6 @@
 """A cluster with nodes of its own as a CDK app: a node provider, a cluster and a pool.
 
-    pip install stockyard-cdk
+    pip install aws-cdk-lib stockyard_cdk-0.1.0-py3-none-any.whl  # which `make wheels` builds
     npx cdk deploy -c url=https://api.example.com -c issuer=https://keycloak.example.com/realms/stockyard \\
         -c client=stockyard-pipeline
 

@@ -164,6 +164,26 @@ def as_body(document: Any) -> bytes:
     return json.dumps(document).encode()
 
 
+def test_versions_of_a_profile_stay_as_they_are() -> None:
+    def profile(**changes: Any) -> dict[str, Any]:
+        return template(Base=("ClusterProfile", {**PROFILE, **changes}))
+
+    other = [{"layer": "k8s", "name": "kubernetes", "tag": "1.35"}]
+    with rig() as region:
+        before = region.product.things()
+        stack = region.runner.create("platform", profile())
+        for changes, text in (({"description": "Else"}, "a further version"), ({"packs": other}, "another number")):
+            with pytest.raises(StackFailed, match=text):
+                region.runner.update(stack, profile(**changes))
+            assert stack.status == "UPDATE_ROLLBACK_COMPLETE"
+        region.runner.update(stack, profile(version="2.0.0", packs=other, description="Else"))
+        region.runner.update(stack, profile())
+        assert stack.resources["Base"].data["Version"] == "1.0.0"
+        region.runner.delete(stack)
+        region.settle()
+        assert region.product.things() == before
+
+
 def test_a_resource_that_somebody_deletes_is_said_and_its_deletion_is_no_fault() -> None:
     with rig() as region:
         stack = region.runner.create("platform", cluster())
