@@ -200,6 +200,8 @@ class Runner:
         if answer is None or not answer.succeeded:
             if answer is not None and (act == "CREATE" or self.notes_failed_ids):
                 physical_id = answer.physical_id
+                if before is not None and before.physical_id != physical_id:
+                    stack.cleanup.append((logical, str(before.physical_id), before.properties, started.kind))
             physical_id = physical_id or _made_up(stack, logical)
             reason = "CloudFormation did not receive a response" if answer is None else answer.reason
             stack.resources[logical] = replace(started, status=f"{act}_FAILED", since=now, physical_id=physical_id)
