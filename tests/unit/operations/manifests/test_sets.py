@@ -69,7 +69,10 @@ def test_what_goes_leaves_its_set_and_what_is_made_again_is_nobodys(nodes: Nodes
     assert members(nodes, "shop") == [("pool", "api")]
     nodes.services.store.commit(Remove(Pool, pool(nodes, "web").id))  # as the pass over the pool does
     nodes.hours(1)
-    assert apply(nodes, "other", own("web", quantity=1)) == ["created"]
+    desired = read_desired(nodes.services, [own("web", quantity=1)], USER, admin=True)
+    apply_manifests(nodes.services, desired, USER, "req-2")
+    assert members(nodes, "shop") == [("pool", "api")]
+    assert apply(nodes, "other", own("web", quantity=1)) == ["unchanged"]
     assert members(nodes, "other") == [("pool", "web")]
     apply(nodes, "shop", own("api", quantity=1))
     assert members(nodes, "shop") == [("pool", "api")]
