@@ -29,10 +29,10 @@ def test_the_check_fails_when_files_differ_from_the_code(tmp_path, capsys):
     assert generator.main(["--check"], tmp_path) == 0
 
 
-def test_the_document_has_at_most_27500_lines(document_path):
-    """113 operations; descriptions of all fields are 1,200 of its lines, and examples of bodies, answers and refusals
+def test_the_document_has_at_most_28000_lines(document_path):
+    """115 operations; descriptions of all fields are 1,200 of its lines, and examples of bodies, answers and refusals
     2,900. Who has to read a change of it sees a line for each thing that has changed."""
-    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 27_500
+    assert len(document_path.read_text(encoding="utf-8").splitlines()) <= 28_000
 
 
 def test_the_table_of_paths_agrees_with_the_document(all_operations):
