@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from stockyard.domain.models.base import read
 from stockyard.domain.models.plan import PlannedRun
+from stockyard.domain.models.pools.pools import PoolCreate
 from stockyard.domain.nodes.records import NewClaim
 from stockyard.operations.fleet.explain import plan_claim
+from stockyard.operations.fleet.pools.plan import plan_pool
 from stockyard.operations.node_providers.providers import finding_remarks
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from stockyard.providers.nodes.terraform.provider import TerraformConfig, TerraformNodes
 from tests.harness.runs.memory_runner import MemoryRunner
 from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World, make_world
+from tests.unit.operations.fleet.pools.conftest import make_yard
 from tests.unit.operations.nodes import Nodes
 
 SMALL: dict[str, Any] = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "cost": 1}
@@ -83,3 +87,20 @@ def test_a_run_is_planned_with_template_and_variables_and_without_secrets() -> N
         assert (node["name"], node["userData"], node["nodeType"]["metadata"]["name"]) == ("one", "", "lab.small")
         assert "lab.small" in node["requirements"].values()
         assert "git-token" not in str(answer)
+
+
+def test_the_plan_of_a_pool_tells_the_runs_of_each_node() -> None:
+    yard = make_yard()
+    unused: Any = None
+    source = TerraformNodes(
+        TerraformConfig("https://api.example", "us-east-1"), MemoryRunner(unused, yard.world.clock), unused, unused
+    )
+    sources = {**yard.nodes.services.node_sources, "terraform": source}
+    yard.nodes.services = with_ports(yard.nodes.services, node_sources=sources)
+    block = {"nodeTemplate": TEMPLATE}
+    yard.nodes.provider("tofu", SMALL, kind="terraform", block=block, price_per_cost_unit=0.01)
+    words = "Runs in your own account make and remove each node: about 6 minutes"
+    for provider, count in (("tofu", 1), ("sim", 0)):
+        pool = read(PoolCreate, {"name": "p", "quantity": 2, "provider": provider}).new_pool()
+        details = [each["detail"] for each in plan_pool(yard.nodes.services, yard.cluster, pool)["warnings"]]
+        assert [detail.startswith(words) for detail in details] == [True] * count, details

@@ -13,8 +13,11 @@ from stockyard.ports.nodes import MakesByRuns
 DAYS_A_MONTH = 365 / 12
 
 
-def run_notes(services: Services, provider: NodeProvider | None, node_type: NodeType) -> list[dict[str, Any]]:
-    """Note of a plan for a node of the type: how long its runs take and what they cost; nothing where none makes it."""
+def run_notes(
+    services: Services, provider: NodeProvider | None, node_type: NodeType, subject: str = "it"
+) -> list[dict[str, Any]]:
+    """Note of a plan for a node of the type: how long its runs take and what they cost; nothing where none makes it.
+    ``subject`` is what the plan calls the node."""
     source: object = services.node_sources.get(provider.kind) if provider is not None else None
     if provider is None or not isinstance(source, MakesByRuns):
         return []
@@ -23,9 +26,9 @@ def run_notes(services: Services, provider: NodeProvider | None, node_type: Node
         return []
     price = times.usd_a_minute
     text = (
-        f"Runs in your own account make and remove it: about {times.once} minutes, {price * times.once:.2f} USD,"
-        f" at most {times.longest} minutes, {price * times.longest:.2f} USD; one of {times.daily} minutes compares it"
-        f" each day, {price * times.daily * DAYS_A_MONTH:.2f} USD a month."
+        f"Runs in your own account make and remove {subject}: about {times.once} minutes, {price * times.once:.2f} USD,"
+        f" at most {times.longest} minutes, {price * times.longest:.2f} USD; one of {times.daily} minutes compares"
+        f" {subject} each day, {price * times.daily * DAYS_A_MONTH:.2f} USD a month."
     )
     if times.environment:
         text += (

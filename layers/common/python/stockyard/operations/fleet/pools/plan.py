@@ -30,6 +30,8 @@ from stockyard.operations.fleet.pools.pools import (
 )
 from stockyard.operations.fleet.state import workload_of
 from stockyard.operations.node_claims.delete import price_items
+from stockyard.operations.node_providers.catalog import load
+from stockyard.operations.node_providers.run_costs import run_notes
 from stockyard.operations.pricing import plan_of, removal_verdict
 from stockyard.operations.services import Services
 
@@ -74,6 +76,9 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
     own = {Scope(cluster.id, pool.name): usd_month_of(pool.limits)}
     warnings += budget_warnings(services, cluster.id, pool.name, known_hour(items), own)
     warnings += egress_warnings(services, claim, best)
+    if best is not None:
+        provider = load(services).providers.get(best.node_type.provider)
+        warnings += run_notes(services, provider, best.node_type, "each node")
     return plan_of(items, creates=creates, warnings=warnings, **judged)
 
 
