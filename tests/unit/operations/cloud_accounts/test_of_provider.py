@@ -151,3 +151,23 @@ def test_an_account_with_nodes_does_not_become_somebody_else(world: World) -> No
 
 def document(name: str, cluster: str) -> ProviderDocument:
     return ProviderDocument(name, KIND, {"clusterRef": {"cluster": cluster, "namespace": "machines"}, "nodeTypes": []})
+
+
+def test_the_only_account_stays_while_a_provider_works_in_it_without_its_name(world: World) -> None:
+    account(world, "1", "prod", "aws")
+    store = world.services.store
+    block = {"nodeTypes": [], "nodeTemplate": {"inline": ""}}
+    store.commit(Put(NodeProvider("npr_1", "tofu", "terraform", {"terraform": block}, "t", "t")))
+    with pytest.raises(InUse, match="Cloud account 1 is used by node provider tofu"):
+        delete_account(world.services, "1", "user:ann")
+    account(world, "2", "other", "aws")
+    placement = Placement("npr_1", "tofu.small", "on-demand", ("*",), 1.0, "t")
+    store.commit(Put(NodeClaim("ncl_1", "first", "t", "t", placement=placement)))
+    for number in ("1", "2"):
+        with pytest.raises(InUse, match=f"Cloud account {number} is used by node provider tofu"):
+            delete_account(world.services, number, "user:ann")
+    store.commit(Remove(NodeClaim, "ncl_1"))
+    assert delete_account(world.services, "2", "user:ann").status == "succeeded"
+    named = {"terraform": {**block, "runner": {"cloudAccount": 2}}}
+    store.commit(Put(NodeProvider("npr_1", "tofu", "terraform", named, "t", "t")))
+    assert delete_account(world.services, "1", "user:ann").status == "succeeded"

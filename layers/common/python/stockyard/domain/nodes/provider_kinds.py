@@ -105,6 +105,8 @@ class ProviderKind:
     """The cloud as people write it."""
     account: Callable[[Document], AccountReference | None] = written_account
     """Of the block; None where its machines need no account. Use cases ask ``cloud_accounts.of_provider``."""
+    takes_only_account: Callable[[Document], bool] = lambda _: False
+    """Whether a block that names no account works in the tenant's only one of the cloud."""
     region: Callable[[Document], str | None] = written_region
     """Of the block, for the lines of the ledger; None where the cloud has no regions."""
     resources: Callable[[Document, Document], Quantities] = written_resources

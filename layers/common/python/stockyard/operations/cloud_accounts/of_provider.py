@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.nodes.provider_kinds import AccountReference
-from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
+from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.errors import NotFound
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.listing import every
@@ -77,8 +77,24 @@ def users_of_account(services: Services, account: CloudAccount, *, by_name: bool
     return [
         provider
         for provider in every(services.store, NodeProvider)
-        if account_number(services, provider) == account.id and _is_meant(provider, account, by_name)
+        if (account_number(services, provider) == account.id and _is_meant(provider, account, by_name))
+        or (not by_name and _takes_as_only(services, provider, account))
     ]
+
+
+def _takes_as_only(services: Services, provider: NodeProvider, account: CloudAccount) -> bool:
+    """Whether a provider that names no account works in this one, because it is the only one of the cloud. One that has
+    nodes or environments holds every account: it may have made them while there was no other."""
+    kind = provider_kinds.kind(provider.kind)
+    if kind.cloud != account.provider or not kind.takes_only_account(block_of(provider)):
+        return False
+    accounts = [each.id for each in every(services.store, CloudAccount) if each.provider == account.provider]
+    if accounts == [account.id]:
+        return True
+    placements = (claim.placement for claim in every(services.store, NodeClaim))
+    if any(placement is not None and placement.provider_id == provider.id for placement in placements):
+        return True
+    return any(True for _ in every(services.store, NodeEnvironment, where={"provider_id": provider.id}))
 
 
 def users_of_cluster(services: Services, cluster: Cluster) -> list[NodeProvider]:

@@ -17,6 +17,12 @@ def runner_account(block: Document) -> AccountReference | None:
     return None if written is None else AccountReference(str(written), ("runner", "cloudAccount"))
 
 
+def takes_only_account(block: Document) -> bool:
+    """Whether runs of the block are carried out in the tenant's only account of AWS."""
+    runner = block.get("runner") or {}
+    return runner.get("cloudAccount") is None and not runner.get("operator")
+
+
 def _make(tools: SourceTools) -> NodeSource:
     from stockyard.machines.sources import Sources
     from stockyard.providers.addresses import guard_of
@@ -32,7 +38,12 @@ def _make(tools: SourceTools) -> NodeSource:
 
 
 KIND = ProviderKind(
-    "terraform", f"{__name__}.document:TerraformBlock", account=runner_account, cloud="aws", cloud_title="AWS"
+    "terraform",
+    f"{__name__}.document:TerraformBlock",
+    account=runner_account,
+    takes_only_account=takes_only_account,
+    cloud="aws",
+    cloud_title="AWS",
 )
 DESCRIPTOR = NodeSourceDescriptor(KIND, _make)
 """Documents of nodes that a Terraform template makes: names and defaults are the published ones."""
