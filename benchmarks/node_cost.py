@@ -153,6 +153,10 @@ def transitions(kind: str) -> int:
     procedure = PROCEDURES[kind, ANY]
     states = document(procedure)["States"]
     count = 1  # the last state
+    if procedure.together:
+        # The look at which a phase is done begins the next one.
+        later = sum(LOOKS.get(phase.name, 1) - 1 for phase in procedure.phases if not phase.before_workflow)
+        return count + 2 * (1 + later) + later
     for phase in (phase.name for phase in procedure.phases if phase.name in states):
         looks = LOOKS.get(phase, 1)
         count += 2 * looks + (looks - 1)
@@ -162,7 +166,7 @@ def transitions(kind: str) -> int:
 def node_life() -> dict[str, float]:
     """USD of one node that comes and goes, beside its months."""
     steps = transitions(CREATE_NODE) + transitions(DELETE_NODE)
-    calls = (steps - 2) // 2
+    calls = (steps - 2) // 3 + 1
     return {
         "workflow": steps * rates.STEP_FUNCTIONS_TRANSITION,
         "functions": calls * function_seconds("node_phases", LIFE_CALL_SECONDS)

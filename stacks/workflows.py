@@ -1,4 +1,4 @@
-"""The workflow documents, generated from the table of phases: a state a phase, named as the phase.
+"""The workflow documents, generated from the table of phases: a state a phase, named as the phase, or one for all.
 
 What is the same for every phase is said once here: how long a call may take, which errors are retried and how, and
 what follows an error. ``make synth`` writes the documents as readable JSON to ``cdk.out/workflows``.
@@ -38,6 +38,8 @@ RETRIED = (
 with, and those of the function's service. A phase may run twice, so it looks anew."""
 FUNCTIONS: Mapping[str, str] = {"cluster": "cluster_phases", "claim": "node_phases"}
 """The function that does the phases, by what the procedure is about."""
+TOGETHER = "work"
+"""The state that stands for all phases of a procedure whose calls go through them together."""
 
 State = dict[str, Any]
 
@@ -53,7 +55,11 @@ def text(document: State) -> str:
 
 
 def document(procedure: Procedure) -> State:
-    """The document of a procedure. A phase that is not done is asked again after a wait."""
+    """The document of a procedure. A phase that is not done is asked again after a wait.
+
+    Where calls go through all phases together, one state stands for them: each state that is entered is paid for, and
+    takes time.
+    """
     phases = [phase for phase in procedure.phases if not phase.before_workflow]
     success, failure = procedure.ends
     states: dict[str, State] = {}
@@ -65,9 +71,13 @@ def document(procedure: Procedure) -> State:
             ],
             "Default": phases[0].name,
         }
+    if procedure.together:
+        caught = _catch(procedure.on_failure, "$.error")
+        states |= _polled(procedure, TOGETHER, {"action": "run"}, caught, success)
+        states[TOGETHER]["Comment"] = f"Phases: {', '.join(phase.name for phase in phases)}."
     followers = [*(phase.name for phase in phases[1:]), success]
     for phase, following in zip(phases, followers, strict=True):
-        states |= _phase(procedure, phase, following)
+        states |= {} if procedure.together else _phase(procedure, phase, following)
     states[success] = {"Type": "Succeed"}
     states |= _failure(procedure)
     states[failure] = {"Type": "Fail", "Error": procedure.failure or procedure.error, "Cause": _cause(procedure)}
@@ -81,7 +91,7 @@ def document(procedure: Procedure) -> State:
     }
     return {
         "Comment": f"{procedure.comment} Input: tenant, {procedure.subject}_id, operation_id, attempt, from_phase.",
-        "StartAt": "start" if procedure.resumable else phases[0].name,
+        "StartAt": "start" if procedure.resumable else TOGETHER if procedure.together else phases[0].name,
         "TimeoutSeconds": procedure.timeout_seconds,
         "States": states,
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 from local.functions.invocation import Invocation, failure
 from stacks import workflows
@@ -16,8 +17,12 @@ from stockyard.errors import StockyardError
 from stockyard.lifecycle.phases import PROCEDURES, Procedures
 from stockyard.lifecycle.procedure import Procedure
 from stockyard.operations.clusters.phases import RUNNER as CLUSTERS
+from stockyard.operations.engine import run_phases
 from stockyard.operations.engine.act import act
+from stockyard.operations.engine.advance import Fence
+from stockyard.operations.engine.run_phase import run_phase
 from stockyard.operations.engine.runner import Runner
+from stockyard.operations.engine.step import Step
 from stockyard.operations.node_claims.phases import RUNNER as CLAIMS
 from stockyard.operations.services import Services
 from tests.harness.worlds.states import Execution, MovingClock, States
@@ -57,7 +62,8 @@ def input_of(tenant: str, cluster: Cluster) -> dict[str, Any]:
 
 @dataclass
 class Walk:
-    """Plays documents for one tenant. ``before`` sees each payload before it is acted on, and may raise."""
+    """Plays documents for one tenant. ``before`` sees each payload before it is acted on, by phase where a
+    call goes through several, and may raise."""
 
     services: Callable[[], Services]
     clock: MovingClock
@@ -70,10 +76,12 @@ class Walk:
     """How many executions the last walk took."""
     _states: States = field(init=False)
     _execution: Execution | None = field(init=False, default=None)
+    _phase: str = field(init=False, default="")
+    """The last phase of a call that goes through several."""
 
     def run(self, name: str, value: Mapping[str, Any], most: int = MOST) -> str:
         """Play a document from its start, and the executions that go on with it. The last state's name; ``still at
-        ...`` after ``most`` states."""
+        ...`` with the state or the phase after ``most`` states."""
         self._states = States(self, self._invoke)
         self._states.create(name, self.text_of(name))
         self.executions = 0
@@ -86,7 +94,7 @@ class Walk:
                 self._states.carry_on(execution)
             most -= len(execution.trail)
             if execution.running or execution.state != "continued":
-                return f"still at {execution.state}" if execution.running else execution.state
+                return f"still at {self._phase or execution.state}" if execution.running else execution.state
 
     def text_of(self, name: str) -> str:
         """The text of a document by name; a test may have older ones."""
@@ -109,9 +117,16 @@ class Walk:
         return moment
 
     def _invoke(self, function: str, payload: Any) -> Invocation:
+        def looked(runner: Runner[Any], services: Services, fence: Fence[Any], name: str, *loaded: Any) -> Step:
+            self._phase = name
+            self.before({**payload, "phase": name})
+            return run_phase(runner, services, fence, name, *loaded)
+
         try:
-            self.before(payload)
-            step = act(RUNNERS[function], self.services(), payload)
+            if "phase" in payload or payload["action"] != "run":
+                self.before(payload)
+            with patch.object(run_phases, "run_phase", looked):
+                step = act(RUNNERS[function], self.services(), payload)
         except StockyardError as error:
             return failure(getattr(error, "workflow_name", type(error).__name__), str(error))
         return Invocation(json.dumps(step.answer).encode())

@@ -11,7 +11,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from stacks.names import RUNNERS
-from stacks.workflows import documents, text
+from stacks.workflows import TOGETHER, documents, text
 from stockyard import errors
 from stockyard.lifecycle.phases import PROCEDURES
 from stockyard.lifecycle.procedure import Procedure
@@ -24,11 +24,23 @@ def test_one_document_of_each_kind(machine: str, snapshot: SnapshotAssertion) ->
 
 
 @pytest.mark.parametrize("procedure", PROCEDURES.values(), ids=lambda procedure: procedure.kind)
-def test_a_state_stands_for_each_phase_and_lasts_as_long(procedure: Procedure) -> None:
+def test_a_state_stands_for_each_phase_or_for_all_of_them(procedure: Procedure) -> None:
     states = documents()[procedure.workflow]["States"]
     named = [name for name in states if name in procedure.names]
-    assert named == [phase.name for phase in procedure.phases if not phase.before_workflow]
+    phases = [phase.name for phase in procedure.phases if not phase.before_workflow]
+    assert named == ([] if procedure.together else phases)
+    assert (TOGETHER in states) == procedure.together
     assert set(procedure.ends) <= states.keys()
+
+
+def test_one_state_stands_for_phases_of_claims_and_none_of_them_waits_for_a_token() -> None:
+    together = [procedure for procedure in PROCEDURES.values() if procedure.together]
+    assert {procedure.workflow for procedure in together} == {"provision-node", "delete-node"}
+    for procedure in together:
+        assert not procedure.resumable
+        assert not any(phase.token_seconds for phase in procedure.phases)
+        comment = documents()[procedure.workflow]["States"][TOGETHER]["Comment"]
+        assert all(phase.name in comment for phase in procedure.phases if not phase.before_workflow)
 
 
 def test_an_execution_outlasts_its_phases_and_a_compensation() -> None:

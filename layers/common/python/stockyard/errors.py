@@ -36,6 +36,8 @@ class StockyardError(Exception):
     status: ClassVar[int] = 500
     title: ClassVar[str] = "Error"
     retryable: ClassVar[bool] = False
+    phase: str | None = None
+    """The phase that raised it, where one call goes through several; else None."""
 
     def __init__(
         self, detail: str = "", *, errors: Sequence[FieldProblem] = (), retry_after: int | None = None

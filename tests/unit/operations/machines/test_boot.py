@@ -39,7 +39,7 @@ def registering(yard: Yard) -> NodeClaim:
     yard.nodes.schedule()
     bound = yard.nodes.now(claim)
     payload = {"tenant": "acme", "claim_id": claim.id, "operation_id": bound.operation_id, "attempt": bound.attempt}
-    assert yard.nodes.run("provision_node", payload, most=6).startswith("still at register")
+    assert yard.nodes.run("provision_node", payload, most=2).startswith("still at register")
     bound = yard.nodes.now(claim)
     yard.prove(bound.machine_id)  # type: ignore[attr-defined]
     return bound

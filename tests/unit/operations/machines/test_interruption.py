@@ -176,7 +176,7 @@ def test_a_warning_before_the_node_has_joined_gives_it_back(yard: Yard) -> None:
     nodes.schedule()
     bound = nodes.now(claim)
     payload = {"tenant": "acme", "claim_id": claim.id, "operation_id": bound.operation_id, "attempt": bound.attempt}
-    nodes.run("provision_node", payload, most=6)
+    nodes.run("provision_node", payload, most=2)
     assert report(yard, nodes.now(claim))
     assert "gone" in nodes.relay()
     assert nodes.nothing_left()

@@ -200,7 +200,7 @@ def test_join_token_is_neither_stored_nor_logged(yard: Yard) -> None:
 def _until_registering(yard: Yard, claim: NodeClaim) -> None:
     bound = yard.nodes.now(claim)
     payload = {"tenant": "acme", "claim_id": claim.id, "operation_id": bound.operation_id, "attempt": bound.attempt}
-    assert yard.nodes.run("provision_node", payload, most=6).startswith("still at register")
+    assert yard.nodes.run("provision_node", payload, most=2).startswith("still at register")
 
 
 def test_join_requires_recorded_and_attested_machine(yard: Yard) -> None:

@@ -50,7 +50,7 @@ class Booting:
             "operation_id": bound.operation_id,
             "attempt": bound.attempt,
         }
-        nodes.run("provision_node", workflow_input, most=6)
+        nodes.run("provision_node", workflow_input, most=2)
         return nodes.now(claim)
 
     def join(self, claim: NodeClaim, token: str | None = None) -> JoinConfiguration:

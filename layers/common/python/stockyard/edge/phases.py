@@ -24,11 +24,13 @@ def handler(services: Callable[[str], Any], act: Callable[[Any, dict[str, Any]],
         try:
             step = act(tenant_services, event)
         except StockyardError as error:
-            logger.warning("phase failed", extra={"error": error.error_type, "detail": error.detail})
+            at = {"phase": error.phase} if error.phase else {}
+            logger.warning("phase failed", extra={"error": error.error_type, "detail": error.detail, **at})
             # The runtime logs every frame of what a handler raises, and gives it to the workflow. This is an outcome
             # that the workflow knows, and the line above says what there is to say.
             raise error.with_traceback(None) from None
-        logger.info("phase answered", extra={"done": step.done, "detail": step.message})
+        at = {"phase": step.phase} if step.phase else {}
+        logger.info("phase answered", extra={"done": step.done, "detail": step.message, **at})
         answer: dict[str, Any] = step.answer
         return answer
 

@@ -223,6 +223,7 @@ _CREATE_NODE = Procedure(
     ends=("available", "not_provisioned"),
     # Three slow phases of a provider, one after the other.
     timeout_seconds=3 * SLOWEST_SECONDS + 3600,
+    together=True,
 )
 _DELETE_NODE = _deletion(
     kind=DELETE_NODE,
@@ -231,6 +232,7 @@ _DELETE_NODE = _deletion(
     comment="Gives the node of a claim back.",
     # A drain may wait for weeks. Before a week is over the next execution goes on; see ``lifecycle.history``.
     timeout_seconds=604_800,
+    together=True,
     phases=(
         Phase("settle", 1800, "settle"),
         Phase(DRAIN, 3600, "drain"),

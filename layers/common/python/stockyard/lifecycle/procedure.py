@@ -67,6 +67,9 @@ class Procedure:
     timeout_seconds: int = 21_600
     resumable: bool = False
     """Whether an execution may start at a later phase, which its input names."""
+    together: bool = False
+    """Whether one call goes on with the next phase when one is done, so that a single state of the document stands for
+    all phases. Such a procedure has no phase with a token, and begins where its operation says that it is."""
 
     def phase(self, name: str) -> Phase:
         """The row of a phase. Raises ``KeyError`` for a phase that the procedure does not have."""

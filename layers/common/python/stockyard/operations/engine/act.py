@@ -12,13 +12,15 @@ from stockyard.lifecycle.change import Change, S
 from stockyard.operations.engine.advance import Fence, advance, load
 from stockyard.operations.engine.fail import block, compensate, fail
 from stockyard.operations.engine.run_phase import run_phase
+from stockyard.operations.engine.run_phases import run_phases
 from stockyard.operations.engine.runner import Runner
 from stockyard.operations.engine.step import Step
 from stockyard.operations.services import Services
 
 
 def act(runner: Runner[S], services: Services, event: Mapping[str, Any]) -> Step:
-    """``action`` is ``run``, ``await``, ``compensate``, ``fail`` or ``block``. Raises what they raise.
+    """``action`` is ``run``, ``await``, ``compensate``, ``fail`` or ``block``. Raises what they raise. A run without a
+    ``phase`` does what is next of all phases, see ``run_phases``.
 
     The event names the tenant, the subject (``cluster_id`` or ``claim_id``), the operation and its attempt. Where a
     phase may be looked at many times it also has the name of the ``execution``, the ``state`` of its data, and how
@@ -30,7 +32,9 @@ def act(runner: Runner[S], services: Services, event: Mapping[str, Any]) -> Step
     fence = Fence(runner.record, subject_id, operation_id, int(event["attempt"]), execution)
     action = event["action"]
     if action == "run":
-        return _counted(runner, services, fence, event, run_phase(runner, services, fence, event["phase"]))
+        named = "phase" in event
+        step = run_phase(runner, services, fence, event["phase"]) if named else run_phases(runner, services, fence)
+        return _counted(runner, services, fence, event, step)
     if action == "await":
         return runner.awaits[event["phase"]](services, fence, event["task_token"])
     if action == "compensate":

@@ -29,13 +29,16 @@ SLOWEST = 60
 PART = 20
 
 
-def run_phase(runner: Runner[S], services: Services, fence: Fence[S], name: str) -> Step:
+def run_phase(
+    runner: Runner[S], services: Services, fence: Fence[S], name: str, loaded: Loaded[S] | None = None
+) -> Step:
     """Do the phase. ``done`` when it is finished now or was before; otherwise come again after ``wait`` seconds.
+    ``loaded`` are the records as ``load`` has just given them.
 
     Raises ``Fenced`` when the attempt is over, a retryable ``VendorError`` for the workflow to retry, another error
     for a phase that failed for good. What a cloud only does not show yet is waited for.
     """
-    loaded = load(services, fence)
+    loaded = loaded or load(services, fence)
     phase = runner.procedure(services, loaded[0], loaded[1].kind).phase(name)
     started_subject = advance(
         services, fence, lambda s, o: runner.moves.begin_phase(s, o, phase, services.now()), loaded=loaded

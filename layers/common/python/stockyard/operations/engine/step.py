@@ -26,6 +26,8 @@ class Step:
     """Of the execution's history so far; 0 where the document does not count them."""
     continued: bool = False
     """Whether the next execution goes on with the work, so that this one ends."""
+    phase: str | None = None
+    """The phase that is not done, where a call goes through several; else None."""
 
     @property
     def answer(self) -> dict[str, Any]:
