@@ -210,7 +210,8 @@ class Permissions:
     def _scheduler(self) -> tuple[Statement, ...]:
         # What counts for the budget of a cluster are its claims, which are read together.
         actions = (*TABLE_CREATE, *TABLE_BATCH, "dynamodb:UpdateItem")
-        return self._table("due", actions=actions), *self._reads_stream()
+        start = Statement("Start", ("states:StartExecution",), (self._workflow(PROVISION_NODE),))
+        return self._table("due", actions=actions), *self._reads_stream(), start
 
     def _relay(self) -> tuple[Statement, ...]:
         # What is sent is removed; what is not taken is written anew with a later moment.

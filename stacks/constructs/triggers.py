@@ -137,13 +137,11 @@ class Triggers(Construct):
             {"kind": {"S": equal("Fact")}, "sk": {"S": lambda_.FilterRule.or_(ALLOWED_TYPES, BUDGETS)}},
         ]
         patterns = [{"dynamodb": {"NewImage": image}} for image in wakes]
-        # Many claims are placed at once: they are read together, and wait up to a second for each other. The schedule
-        # looks at all that wait, so what fails need not hold up the others for long.
+        # Many claims are placed at once: what comes while a batch is placed is read together afterwards, so that a
+        # single claim waits for nobody. The schedule looks at all that wait, so what fails need not hold up the others.
         # Batches are read at once by partition key, which begins with the tenant: what one tenant writes hardly ever
         # waits behind what another does.
-        self._read(
-            table, "scheduler", patterns, batch=1000, window=Duration.seconds(1), age=Duration.minutes(10), parallel=10
-        )
+        self._read(table, "scheduler", patterns, batch=1000, age=Duration.minutes(10), parallel=10)
 
     def _read(
         self,
@@ -154,7 +152,6 @@ class Triggers(Construct):
         batch: int,
         age: Duration,
         by_item: bool = False,
-        window: Duration | None = None,
         parallel: int | None = None,
     ) -> None:
         """One of the stream's two readers. What fails is tried again until it is of this age: a count is used up within
@@ -166,7 +163,6 @@ class Triggers(Construct):
                 table,
                 starting_position=lambda_.StartingPosition.LATEST,
                 batch_size=batch,
-                max_batching_window=window,
                 parallelization_factor=parallel,
                 bisect_batch_on_error=True,
                 report_batch_item_failures=by_item,

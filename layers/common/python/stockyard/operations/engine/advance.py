@@ -133,18 +133,20 @@ def change_writes(services: Services, actor: str, change: Change[S]) -> tuple[S,
 def start_message(services: Services, procedure: Procedure, subject: Subject, name: str, from_phase: str = "") -> Write:
     """The write of the outbox item that starts the execution ``name`` of the attempt that the subject belongs to. The
     name makes a second start the same start."""
-    payload = {
-        "workflow": procedure.workflow,
-        "name": name,
-        "input": {
-            "tenant": services.tenant,
-            f"{procedure.subject}_id": subject.id,
-            "operation_id": subject.operation_id,
-            "attempt": subject.attempt,
-            "from_phase": from_phase,
-        },
-    }
+    value = input_of(services, procedure, subject, from_phase)
+    payload = {"workflow": procedure.workflow, "name": name, "input": value}
     return Create(Outbox(services.new_id(ids.OUTBOX), "workflow", payload, services.now()))
+
+
+def input_of(services: Services, procedure: Procedure, subject: Subject, from_phase: str = "") -> dict[str, object]:
+    """The input of an execution of the attempt that the subject belongs to."""
+    return {
+        "tenant": services.tenant,
+        f"{procedure.subject}_id": subject.id,
+        "operation_id": subject.operation_id,
+        "attempt": subject.attempt,
+        "from_phase": from_phase,
+    }
 
 
 def measure(services: Services, before: Operation, after: Operation) -> None:

@@ -22,13 +22,13 @@ from stockyard.domain.values import times
 from stockyard.errors import Conflict
 from stockyard.lifecycle.nodes.node_claim import MOVES
 from stockyard.lifecycle.nodes.node_phases import CREATE_NODE
-from stockyard.metrics import TIME_TO_BIND
 from stockyard.operations.costs.announce import announce
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, start_message
 from stockyard.operations.engine.tell import in_one_item, tell
 from stockyard.operations.node_claims import launch_groups
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
+from stockyard.operations.scheduler.begin import start, tell_bound
 from stockyard.operations.scheduler.budgets import RoundBudgets
 from stockyard.operations.scheduler.claim_reader import ClaimReader, Refused, unnamed_cluster
 from stockyard.operations.services import Services
@@ -218,7 +218,8 @@ def _write(current: _Round, batch: list[_Selection], report: Report) -> list[tup
             continue
         report.bound += len(batch)
         current.budgets.bound(selection.claim for selection in batch)
-        _tell_bound(current.services, (claim for claim, _ in bound))
+        start(current.services, [claim for claim, _ in bound])
+        tell_bound(current.services, (claim for claim, _ in bound))
         break
     return again
 
@@ -242,19 +243,6 @@ def _placed(
     groups = launch_groups.form(current.services, by_id, placed, room)
     group_of = {member: group.id for group in groups for member in group.members}
     return [(claim, replace(to, group=group_of.get(claim.id, ""))) for claim, to in placed], groups
-
-
-def _tell_bound(services: Services, claims: Iterable[NodeClaim]) -> None:
-    for claim in claims:
-        services.telemetry.measure(
-            "claim bound",
-            TIME_TO_BIND,
-            services.seconds_since(claim.created_at),
-            tenant=services.tenant,
-            claim_id=claim.id,
-            operation_id=str(claim.operation_id),
-            attempt=claim.attempt,
-        )
 
 
 def _bound(current: _Round, waiting: NodeClaim, placement: Placement) -> tuple[NodeClaim, list[Write]]:
