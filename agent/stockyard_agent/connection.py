@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from .transport import HttpRequest, HttpResponse, Unreachable, described, read_whole
+from .transport import HttpRequest, HttpResponse, Unreachable, described, read_until_quiet, read_whole
 
 _REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
 """Methods whose second sending changes nothing more. A connection may end after a request was carried out."""
@@ -77,9 +77,17 @@ class KeptConnection:
             raise ValueError("there is no connection")
         end = self._monotonic() + 4 * self._timeout
         connection.request(request.method, target, body=request.body, headers=dict(request.headers))
+        socket = connection.sock
         answer = connection.getresponse()
         headers = {name.lower(): value for name, value in answer.headers.items()}
-        body = read_whole(answer, end, self._monotonic)
+        if request.quiet is not None and 200 <= answer.status < 300:
+            body, cut = read_until_quiet(answer, socket, request.quiet, request.patience or self._timeout)
+            if cut:
+                self.close()  # what comes later is asked for anew
+                return HttpResponse(answer.status, headers, body, cut=True)
+            socket.settimeout(self._timeout)
+        else:
+            body = read_whole(answer, end, self._monotonic)
         answer.close()  # the connection stays
         if answer.will_close:
             self.close()

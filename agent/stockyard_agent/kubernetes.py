@@ -16,6 +16,9 @@ JSON, MERGE, APPLY = "application/json", "application/merge-patch+json", "applic
 _TRANSIENT = frozenset({401, 408, 409, 410, 425, 429, 500, 502, 503, 504})
 _UNTYPED = "failed to create typed patch object"
 _LISTINGS = 3
+QUIET_SECONDS = 0.25
+"""A watch is over when so long after a change no other has come: a crowd comes faster, and one that is alone need not
+wait for a crowd."""
 _TEXT = 1000
 
 
@@ -40,6 +43,8 @@ class Kubernetes:
 
     def __init__(self, base: str, exchange: Exchange, token: Callable[[], str]) -> None:
         self._base, self._exchange, self._token = base, exchange, token
+        self.quiet = False
+        """Whether the last watch ended because no more changes came."""
 
     def call(
         self,
@@ -60,6 +65,8 @@ class Kubernetes:
         body: Mapping[str, Any] | None,
         query: Mapping[str, str] | None,
         content_type: str = JSON,
+        quiet: float | None = None,
+        patience: float | None = None,
     ) -> HttpResponse:
         url = self._base + path + ("?" + urlencode(query) if query else "")
         headers = {"Accept": JSON, "Authorization": "Bearer " + self._token(), "User-Agent": "stockyard-agent"}
@@ -67,18 +74,23 @@ class Kubernetes:
         if body is not None:
             headers["Content-Type"] = content_type
             data = json.dumps(body).encode()
-        response = self._exchange(HttpRequest(method, url, headers, data))
+        response = self._exchange(HttpRequest(method, url, headers, data, quiet, patience))
         if not 200 <= response.status < 300:
             raise _refused(response)
         return response
 
-    def watch(self, path: str, query: Mapping[str, str], seconds: int) -> Iterator[tuple[str, Object]]:
-        """Events of a watch within some seconds: kind and object of each event, in order.
+    def watch(
+        self, path: str, query: Mapping[str, str], seconds: int, patience: float | None = None
+    ) -> Iterator[tuple[str, Object]]:
+        """Events of a watch within some seconds, or until it becomes quiet: kind and object of each event, in order.
+        ``patience``: nothing is waited for beyond so many seconds.
 
         Raises ``Refused``, also for an event that is an error (410: the server no longer knows what has changed since
         the version asked for), and ``Unreachable``.
         """
-        answer = self._send("GET", path, None, {**query, "watch": "true", "timeoutSeconds": str(seconds)})
+        watched = {**query, "watch": "true", "timeoutSeconds": str(seconds)}
+        answer = self._send("GET", path, None, watched, quiet=QUIET_SECONDS, patience=patience)
+        self.quiet = answer.cut
         for line in filter(None, answer.body.split(b"\n")):
             event = _event(line)
             if event["type"] == "ERROR":

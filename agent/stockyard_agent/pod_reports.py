@@ -18,14 +18,15 @@ from .cluster.pod_picture import MOST_GROUPS, Picture, picture_of, without_news
 from .cluster.pod_templates import node_keys
 from .cluster.pods import Pods
 from .cluster.sources import READ_SECONDS, Permits, Sources
-from .kubernetes import Kubernetes, Refused
+from .kubernetes import QUIET_SECONDS, Kubernetes, Refused
 from .observation import LIMIT, TooLarge, timestamp
 from .pacing import BACK_OFF, BACK_OFF_MOST
 from .stockyard_api import StockyardApi
 from .transport import Unreachable
 
 IDLE_SECONDS, LONGEST_SECONDS = 1.0, 10.0
-"""A change is posted when no other has come for so long, or after the longest time. Pods come in crowds."""
+"""A change is posted when the watch has become quiet behind it, or no other has come for so long, or after the longest
+time. Pods come in crowds."""
 MOVES_SECONDS = 10.0
 """How soon it is told that only pods on nodes have changed, or what the scheduler says of pods that wait, while pods
 wait; otherwise with the next report."""
@@ -74,6 +75,8 @@ class PodReports:
         """The same of changes of what the scheduler says of pods that wait."""
         self._first_at = self._last_at = 0.0
         """When the first and the last news came that no report has; 0 for none."""
+        self._quiet = False
+        """Whether the last watch of pods ended because no more came."""
         self._failures = 0
         self._plain_until = 0.0
         """Until when what Stockyard has refused to read is left out: it is of an older release than the agent."""
@@ -137,16 +140,19 @@ class PodReports:
         if self._failures:
             self._log("Reports of pods are well again")
         self._failures = 0
-        # A watch lasts a second. A server that ends it at once is not asked more often.
-        return max(0.0, began + WATCH_SECONDS - self._monotonic())
+        # A watch lasts a second, and not as long where it becomes quiet. A server that ends it at once is not asked
+        # more often, nor is one whose pods change all the time.
+        waits = self._quiet and self._first_at > 0
+        return 0.0 if waits else max(0.0, began + WATCH_SECONDS - self._monotonic())
 
     def _follow(self) -> None:
         before = self._pods.news
-        self._pods.follow()
+        # Where news wait for what may come behind them, a silence is waited for, not for the end of a watch.
+        self._pods.follow(QUIET_SECONDS if self._first_at else None)
         now = self._monotonic()
         if self._pods.news != before:
-            self._last_at = now
-            self._first_at = self._first_at or now
+            self._last_at, self._first_at = now, self._first_at or now
+        self._quiet = self._kube.quiet
         if self._pods.complete and not self._first_at and self._pods.moves == self._told:
             self._followed_at = self._now()
             self._tell()
@@ -214,7 +220,8 @@ class PodReports:
         if self._nodes.losses != self._losses_told or (self._nodes.news != self._nodes_told and since >= NODES_SECONDS):
             return True
         if self._first_at:
-            return now - self._last_at >= IDLE_SECONDS or now - self._first_at >= LONGEST_SECONDS
+            over = now - self._last_at >= IDLE_SECONDS or now - self._first_at >= LONGEST_SECONDS
+            return over or (self._quiet and since >= SHORTEST)
         moved = bool(self._sent.pending) and (changed or self._pods.refusals != self._refusals_told)
         return (moved or self._unplaced) and since >= MOVES_SECONDS
 

@@ -25,21 +25,25 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request."""
+    """A request. Where ``quiet`` is given, the answer may be cut when nothing more has come for so many seconds, and
+    with ``patience`` also when nothing has come at all for so long."""
 
     method: str
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
+    quiet: float | None = None
+    patience: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """A response. Header names are in lower case."""
+    """A response. Header names are in lower case. ``cut``: it was ended because nothing more came."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    cut: bool = False
 
     @property
     def retry_after(self) -> float:
@@ -133,6 +137,25 @@ def read_whole(answer: Any, end: float, monotonic: Callable[[], float]) -> bytes
     if whole is not None and whole.isdecimal() and size < int(whole):
         raise OSError("the answer was cut off")
     return b"".join(parts)
+
+
+def read_until_quiet(answer: Any, socket: Any, quiet: float, patience: float) -> tuple[bytes, bool]:
+    """The whole lines of a response until nothing has come for ``quiet`` seconds, or at first for ``patience``; and
+    whether it was cut so. Raises ``OSError`` when it is too large."""
+    parts: list[bytes] = []
+    size, cut = 0, False
+    try:
+        socket.settimeout(patience)
+        while part := answer.read1(_CHUNK):
+            parts.append(part)
+            size += len(part)
+            if size > LIMIT:
+                raise OSError(f"the answer is larger than {LIMIT} bytes")
+            socket.settimeout(quiet)
+    except TimeoutError:
+        cut = True
+    body = b"".join(parts)
+    return (body[: body.rfind(b"\n") + 1] if cut else body), cut
 
 
 def described(error: Exception) -> str:

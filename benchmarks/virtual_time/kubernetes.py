@@ -47,24 +47,28 @@ class PlayedKubernetes:
         parts = urlsplit(request.url)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         if query.get("watch") == "true":
-            return _answer(self._watched(parts.path, query, getattr(request, "quiet", None)))
+            body, cut = self._watched(parts.path, query, request.quiet, request.patience)
+            return HttpResponse(200, {}, body, cut)
         self.time.sleep(self.delays.draw("read"))
         items = list(self.objects.get(parts.path, {}).values())
         version = str(len(self.changes.get(parts.path, ())) + 1)
         return _answer(json.dumps({"items": items, "metadata": {"resourceVersion": version}}).encode())
 
-    def _watched(self, path: str, query: Mapping[str, str], quiet: float | None) -> bytes:
-        """The lines of a watch until it is over, or until nothing has come for ``quiet`` seconds after a line."""
+    def _watched(
+        self, path: str, query: Mapping[str, str], quiet: float | None, patience: float | None
+    ) -> tuple[bytes, bool]:
+        """The lines of a watch until it is over, or is cut: nothing has come for ``quiet`` seconds after a line, or for
+        ``patience`` seconds at all."""
         log, position = self.changes.setdefault(path, []), int(query["resourceVersion"]) - 1
         end, reached = self.time.now + float(query["timeoutSeconds"]), position
-        last: float | None = None
-        while self.time.now < end and not (quiet is not None and last is not None and self.time.now - last >= quiet):
+        heard_at, silence = self.time.now, patience
+        while self.time.now < end and (silence is None or self.time.now - heard_at < silence):
             while reached < len(log) and log[reached][0] <= self.time.now:
-                reached, last = reached + 1, self.time.now
+                reached, heard_at, silence = reached + 1, self.time.now, quiet
             self.time.sleep(STEP)
         lines = [json.dumps(event) for _, event in log[position:reached]]
         bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(reached + 1)}}}
-        return "\n".join([*lines, json.dumps(bookmark)]).encode()
+        return "\n".join([*lines, json.dumps(bookmark)]).encode(), self.time.now < end
 
 
 def _answer(body: bytes) -> HttpResponse:

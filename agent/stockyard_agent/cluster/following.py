@@ -39,8 +39,9 @@ class Following(Generic[T]):
         """Whether the objects were listed, and are followed since."""
         return bool(self._version)
 
-    def follow(self) -> None:
-        """List the objects, or hear for a moment what changes. Raises ``Refused``, ``Unreachable``.
+    def follow(self, patience: float | None = None) -> None:
+        """List the objects, or hear for a moment what changes; with ``patience`` what has changed already, and what
+        comes within so many seconds. Raises ``Refused``, ``Unreachable``.
 
         When the server no longer knows what has changed since (410), the objects are listed with the next call.
         """
@@ -49,7 +50,7 @@ class Following(Generic[T]):
             return
         query = {**self._query, "resourceVersion": self._version, "allowWatchBookmarks": "true"}
         try:
-            for kind, item in self._kube.watch(self._path, query, WATCH_SECONDS):
+            for kind, item in self._kube.watch(self._path, query, WATCH_SECONDS, patience):
                 self._hear(kind, item)
         except Refused as refused:
             if refused.status != _EXPIRED:

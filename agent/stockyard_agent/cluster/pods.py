@@ -90,11 +90,11 @@ class Pods:
         """Whether the pods were listed, and are followed since."""
         return self._following.complete
 
-    def follow(self) -> None:
-        """List the pods, or hear for a moment what changes. Raises ``Refused``, ``Unreachable``."""
+    def follow(self, patience: float | None = None) -> None:
+        """List the pods, or hear for a moment what changes; see ``Following.follow``."""
         if not self.complete:
             self._texts = {}  # without those of pods that are gone
-        self._following.follow()
+        self._following.follow(patience)
 
     def _count(self, before: KnownPod | None, after: KnownPod | None) -> None:
         if before is not None and after is not None and before.refusal and after.refusal:

@@ -100,6 +100,16 @@ def test_a_connection_that_was_closed_while_idle_is_opened_again(
     assert (wire.connections, wire.requests) == (2, ["GET", method])
 
 
+def test_an_answer_that_becomes_quiet_is_cut_behind_its_last_whole_line(wire: Wire, exchange: KeptConnection) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
+    wire.script = [head + b"one\ntw", head, OK]
+    answer = exchange(HttpRequest("GET", wire.url, quiet=0.05))
+    assert (answer.body, answer.cut) == (b"one\n", True)
+    assert exchange(HttpRequest("GET", wire.url, quiet=0.05, patience=0.05)).body == b""
+    whole = exchange(HttpRequest("GET", wire.url, quiet=0.05))
+    assert (whole.body, whole.cut, wire.connections) == (b"{}", False, 3), "what comes later is asked for anew"
+
+
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 def test_what_may_be_repeated_is_sent_once_more(wire: Wire, exchange: KeptConnection, method: str) -> None:
     wire.script = [OK, b""]

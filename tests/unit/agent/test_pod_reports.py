@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from agent.stockyard_agent import pod_reports
+from agent.stockyard_agent.transport import HttpRequest, HttpResponse
 from local.kubernetes.api import Fault
 from local.kubernetes.store import Key
 from tests.unit.agent.rig import Rig
@@ -42,6 +46,26 @@ def test_a_crowd_is_told_once_it_is_complete(rig: Rig) -> None:
     rig.steps(reports)
     assert rig.platform.pods.pending == [(5, [f"web/web-{number}" for number in range(5)])]
     assert len(rig.platform.pods.posts) == 2
+
+
+def test_a_pod_behind_which_nothing_comes_is_told_at_once(rig: Rig) -> None:
+    def quiet(request: HttpRequest, deliver: Any) -> HttpResponse:
+        answer: HttpResponse = deliver(request)
+        return replace(answer, cut="watch=true" in request.url and "/api/v1/pods?" in request.url)
+
+    reports = rig.reports()
+    rig.steps(reports, 2)
+    rig.around = quiet
+    rig.add_waiting("web-1")
+    rig.steps(reports)
+    assert rig.platform.pods.pending == [(1, ["web/web-1"])]
+    rig.add_waiting("web-2")
+    for _ in range(3):
+        seconds = reports.step()
+        rig.clock.later(seconds or 0.3)
+    assert rig.platform.pods.pending == [(2, ["web/web-1", "web/web-2"])]
+    gaps = [b - a for a, b in pairwise(post["sequence"] for post in rig.platform.pods.posts)]
+    assert min(gaps) >= 1000, "not more often than once a second"
 
 
 def test_a_crowd_without_end_is_told_after_ten_seconds(rig: Rig) -> None:
