@@ -20,6 +20,7 @@ Prints a table for people, then one JSON line. Exit 1 when a limit of ``LIMITS``
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import math
 import sys
@@ -82,6 +83,9 @@ def played(story: str, seed: int, switches: Sequence[str], there: Mapping[str, A
             stage.time.run(lambda: False, SETTLED + stage.delays.between(0, 5))
             if cold:
                 stage.freeze()
+            # What the table, the cloud and the agent keep in this process is no garbage of a function's.
+            gc.collect()
+            gc.freeze()
             return _measured(story, stage, scene)
 
 

@@ -48,6 +48,7 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
         "machines",
         "HTTP: machines that boot, report and join, and what clusters observe",
         HTTP_SECONDS,
+        1024,
         private=True,
         polled=True,
     ),

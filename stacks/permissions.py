@@ -148,12 +148,14 @@ class Permissions:
 
     def _machines(self) -> tuple[Statement, ...]:
         # A machine without a token names its cluster only; whose it is says the index. What is told of a cluster's pods
-        # is written under a check that it is not on its way out.
+        # is written under a check that it is not on its way out, and what wakes the passes is sent at once and removed.
+        actions = (*TABLE_CREATE, *TABLE_BATCH, "dynamodb:ConditionCheckItem", "dynamodb:DeleteItem")
         return (
-            self._table("due", "everything", actions=(*TABLE_CREATE, *TABLE_BATCH, "dynamodb:ConditionCheckItem")),
+            self._table("due", "everything", actions=actions),
             self._cluster_secrets("kms:GenerateDataKey"),
             self._own_secrets(self._names.identity_admin, self._names.machine_key),
             self._wake(),
+            self._publish(),
         )
 
     def _sites(self) -> tuple[Statement, ...]:

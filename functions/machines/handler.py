@@ -14,6 +14,7 @@ from stockyard.edge.contract import Answer, Request
 from stockyard.edge.http.query import Query
 from stockyard.errors import IllegalTransition, NotFound, Unauthorized
 from stockyard.operations.engine.find import find_cluster
+from stockyard.wiring import passes
 
 if TYPE_CHECKING:
     from stockyard.operations.services import Services
@@ -194,6 +195,8 @@ def post_pending_pods(request: Request, services: Services) -> Answer:
 
     cluster = _own_cluster(services, request, "its pods get no nodes")
     reply = receive(services, cluster, request.body.model_dump())
+    if reply.wake is not None:
+        passes.relay().send_own(services.tenant, reply.wake)
     body = {"sequence": reply.sequence, "resync": reply.resync, "interval_seconds": reply.interval_seconds}
     return Answer(200, body, subject=cluster.id)
 

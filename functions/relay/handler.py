@@ -34,7 +34,9 @@ def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, A
         return _resend(context)
     relay = passes.relay()
     # A change of an item that stands there already is a failed attempt, which the schedule sees to.
-    written = [change for change in passes.changes(records) if change.kind == "Outbox" and change.created]
+    created = [change for change in passes.changes(records) if change.kind == "Outbox" and change.created]
+    # What its writer sends itself comes here again only by the schedule, where that has not done so.
+    written = [change for change in created if cast("Outbox", change.record()).sender is None]
     items = [(change.tenant, cast("Outbox", change.record())) for change in written]
     try:
         sent, failure, refused = relay.send_acceptable(items)

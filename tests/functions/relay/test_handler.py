@@ -69,6 +69,19 @@ def test_the_stream_waits_for_what_may_work_later(relay: Relay, context: Any) ->
     assert lambda_handler({"Records": stream_records}, context) == {"batchItemFailures": [{"itemIdentifier": "0"}]}
 
 
+def test_what_its_writer_sends_is_left_to_it_and_later_to_the_schedule(relay: Relay, context: Any) -> None:
+    store = relay.registry.store("acme")
+    own = Outbox("out_own", "event", {"detail_type": "x", "detail": {}}, TIME, sender="machines")
+    store.commit(Create(own))
+    change = {"NewImage": codec.to_item("acme", own), "SequenceNumber": "7"}
+    stream_records = [{"eventName": "INSERT", "dynamodb": change}, *records(relay, 2)]
+    relay.bus().faults.before("publish", errors.VendorUnavailable("down"))  # type: ignore[attr-defined]
+    assert lambda_handler({"Records": stream_records}, context) == {"batchItemFailures": [{"itemIdentifier": "0"}]}
+    assert lambda_handler({"Records": stream_records}, context) == {"batchItemFailures": []}
+    assert [item.id for item in store.list(Outbox).items] == ["out_own"]
+    assert lambda_handler({}, context) == {"sent": 1, "failed": 0}
+
+
 @pytest.mark.parametrize(("remaining_ms", "sent"), [(60_000, 3), (10_000, 0)])
 def test_the_schedule_begins_nothing_shortly_before_its_end(
     relay: Relay, context: Any, remaining_ms: int, sent: int, monkeypatch: pytest.MonkeyPatch

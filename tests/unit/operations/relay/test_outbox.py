@@ -306,3 +306,13 @@ def test_events_before_a_refused_call_are_sent_and_the_others_wait():
     sent, failure = relay.send_all(waiting)
     assert (sent, type(failure), bus.sizes) == (3, VendorThrottled, [9, 6])
     assert outbox_ids(registry) == ["out_003", "out_004"]
+
+
+def test_a_writer_sends_its_own_item_and_leaves_what_is_not_taken():
+    bus, workflows = CountingBus(fails=1), MemoryWorkflows()
+    relay, registry = world(items("e"), bus, workflows)
+    ((tenant, item),) = items("e")
+    relay.send_own(tenant, item)
+    assert (numbers(bus), outbox_ids(registry)) == ([], [item.id])
+    relay.send_own(tenant, item)
+    assert (numbers(bus), outbox_ids(registry)) == ([0], [])

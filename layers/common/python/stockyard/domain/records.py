@@ -254,6 +254,9 @@ class Outbox(VersionedRecord):
     kind: str
     payload: dict[str, Any]
     due_at: str
+    sender: str | None = None
+    """The function that sends the item itself once it is written, so that the relay has it only from the minute
+    schedule; None where the relay sends it."""
 
     @property
     def messages(self) -> Sequence[tuple[str, Mapping[str, Any]]]:

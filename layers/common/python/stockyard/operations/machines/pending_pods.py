@@ -11,7 +11,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stockyard.domain.pools.workload_records import (
@@ -33,6 +33,8 @@ from stockyard.ports import Check, Create, Put, Remove, Replace, Write
 
 DETAIL_TYPE = "PendingPods"
 """The detail type of the event that wakes the passes over pools."""
+SENDER = "machines"
+"""The function that takes reports, and sends the event."""
 UNREADY_TYPE = "UnreadyNodes"
 """The detail type of the event that has somebody look at the machines of nodes."""
 MOST_BYTES = 5 * 1024 * 1024
@@ -60,12 +62,14 @@ Picture = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The answer to a report. ``woken``: it wakes the passes over pools."""
+    """The answer to a report. ``woken``: it wakes the passes over pools; ``wake`` is the item of the outbox that does,
+    which the caller sends."""
 
     sequence: int
     resync: bool
     interval_seconds: int
     woken: bool = False
+    wake: Outbox | None = None
 
 
 def receive(services: Services, cluster: Cluster, report: Mapping[str, Any]) -> Received:
@@ -157,10 +161,11 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
     writes += [Put(WorkloadPart(part_id(cluster.id, n), sequence, piece)) for n, piece in enumerate(pieces)]
     # A report must not come back when the cluster is gone.
     writes.append(Check(Cluster, cluster.id, {"status": cluster.status}))
-    if woken:
-        writes.append(_wake(services, current, picture))
+    wake = _wake(services, current, picture) if woken else None
+    if wake is not None:
+        writes.append(Create(wake))
     if lost_nodes := gone_names | _unready_nodes(earlier, picture):
-        writes.append(_message(services, current, UNREADY_TYPE, nodes=len(lost_nodes)))
+        writes.append(Create(_message(services, current, UNREADY_TYPE, nodes=len(lost_nodes))))
     services.store.commit(*writes)
     if pieces and not picture["pending"]:
         # Pods have left or moved: nodes may be needed no more.
@@ -169,7 +174,7 @@ def _keep(services: Services, cluster: Cluster, report: Mapping[str, Any], last:
         watch(services, cluster.id)
     rules = services.settings
     interval = rules.agent_quiet_seconds if picture["pending"] else rules.agent_idle_seconds
-    return Received(sequence, False, interval, woken)
+    return Received(sequence, False, interval, woken, wake)
 
 
 def _merged(base: Picture | None, report: Mapping[str, Any]) -> dict[str, Any]:
@@ -309,13 +314,14 @@ def _unready_nodes(earlier: Picture | None, picture: Picture) -> set[str]:
     }
 
 
-def _wake(services: Services, report: WorkloadReport, picture: Picture) -> Write:
-    """The event is for the passes alone: people are shown what comes of it."""
+def _wake(services: Services, report: WorkloadReport, picture: Picture) -> Outbox:
+    """The event is for the passes alone: people are shown what comes of it. Pods wait for it, so whoever takes the
+    report sends it at once."""
     pods = sum(waiting["count"] for waiting in picture["pending"].values())
-    return _message(services, report, DETAIL_TYPE, pods=pods, groups=len(picture["pending"]))
+    return replace(_message(services, report, DETAIL_TYPE, pods=pods, groups=len(picture["pending"])), sender=SENDER)
 
 
-def _message(services: Services, report: WorkloadReport, detail_type: str, **more: Any) -> Write:
+def _message(services: Services, report: WorkloadReport, detail_type: str, **more: Any) -> Outbox:
     detail = {
         "id": services.new_id(ids.EVENT),
         "version": report.version,
@@ -326,4 +332,4 @@ def _message(services: Services, report: WorkloadReport, detail_type: str, **mor
         **more,
     }
     payload = {"detail_type": detail_type, "detail": detail}
-    return Create(Outbox(services.new_id(ids.OUTBOX), "event", payload, report.received_at))
+    return Outbox(services.new_id(ids.OUTBOX), "event", payload, report.received_at)

@@ -62,6 +62,12 @@ class Relay:
             self.telemetry.measure("outbox sent", RELAY_LAG, lag, items=sent)
         return sent, failure
 
+    def send_own(self, tenant: str, item: Outbox) -> None:
+        """Send an item whose ``sender`` is the caller, right after it was written. What is not taken now is sent by the
+        minute schedule, as what a sender leaves that dies."""
+        with suppress(StockyardError):
+            self.send_all([(tenant, item)])
+
     def send_acceptable(self, items: Sequence[Waiting]) -> tuple[int, StockyardError | None, Sequence[str]]:
         """As ``send_all``, but what is refused for good is passed over and stays in the outbox: trying it again and
         again would hold up all that comes behind it. Its ids come last in the answer."""
