@@ -33,8 +33,9 @@ GOAL = 5.0
 """USD a month that an idle stage may cost."""
 
 FLEET_CLUSTERS, FLEET_NODES, FLEET_TENANTS = 100, 1000, (1, 100)
-FLEET_GOAL = 20.0
-"""USD a month that a stage may cost with so many clusters and nodes while nothing changes, at list prices."""
+FLEET_GOAL, MOVING_GOAL = 20.0, 60.0
+"""USD a month that a stage may cost with so many clusters and nodes while nothing changes, at list prices; and where
+all nodes are replaced once a day, of one tenant."""
 
 MINUTES = rates.HOURS * 60
 
@@ -80,9 +81,6 @@ CLUSTER_KMS_CALLS = 20
 CLUSTER_METRIC_HOURS = 25
 """Creating, keeping for a month and deleting one cluster: its phases, polls, ledger lines, kubeconfig and CA;
 seconds of its phases, each within an hour. Its two secrets are sealed once, and opened when somebody asks for them."""
-
-EKS_DISK_GIB = 100
-"""Of each machine of a manifest that names no size."""
 
 CLOUDFRONT = {
     "domain": "api.example.com",
@@ -265,6 +263,13 @@ def fleet(template: Mapping[str, Any], tenants: int) -> dict[str, float]:
     }
 
 
+def moving(template: Mapping[str, Any], tenants: int) -> dict[str, float]:
+    """As :func:`fleet`, where all nodes are replaced once a day."""
+    changes = agent()["agent: nodes that change"] * FLEET_NODES / FLEET_CLUSTERS * 30 * 6 / NODE_CHANGES
+    one, stage = sum(quiet_cluster().values()) + changes, sum(idle(template).values())
+    return node_cost.moving_fleet(stage, one, tenants, FLEET_CLUSTERS, FLEET_NODES)
+
+
 def cloudfront(template: Mapping[str, Any]) -> dict[str, float]:
     """USD a month that CloudFront and its web ACL add to an unused stage; ``template`` is the edge stack's."""
     acls = [each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::WAFv2::WebACL"]
@@ -296,18 +301,6 @@ def tenant() -> dict[str, float]:
     }
 
 
-def tenant_on_eks() -> dict[str, float]:
-    """USD a month in the tenant's account: the cluster of ``examples/eks-inference.yaml`` as long as no pod asks for a
-    GPU: its two machines of the group ``system`` with EKS, one NAT gateway and an empty file system."""
-    return {
-        "control plane": rates.EKS_HOUR * rates.HOURS,
-        "NAT gateway": rates.NAT_GATEWAY_HOUR * rates.HOURS,
-        "public address": rates.PUBLIC_IPV4_HOUR * rates.HOURS,
-        "2 machines, m6i.xlarge": 2 * rates.M6I_XLARGE_HOUR * rates.HOURS,
-        "their disks": 2 * EKS_DISK_GIB * rates.GP3_GB,
-    }
-
-
 def _table(title: str, items: Mapping[str, float]) -> list[str]:
     rows = [f"  {name:<28}{usd:>10.4f}" for name, usd in items.items()]
     return [title, *rows, f"  {'total':<28}{sum(items.values()):>10.4f}", ""]
@@ -332,6 +325,7 @@ def _tables_of_nodes(template: Mapping[str, Any]) -> list[str]:
             )
             for tenants in FLEET_TENANTS
         },
+        **{f"The same where each node lives a day, {n} tenants": moving(template, n) for n in FLEET_TENANTS},
         "A second and third member: the tenant's account": node_cost.tenant_members(),
         "One node beside its machine: the tenant's account": node_cost.tenant_node(),
     }
@@ -351,7 +345,7 @@ def main() -> int:
     lines += _table("Idle stage, with the free tier that never ends", paid)
     lines += _table("One cluster, made, kept a month, deleted: Stockyard's account", cluster())
     lines += _table("One cluster: the tenant's account", tenant())
-    lines += _table("One cluster on EKS for inference, idle: the tenant's account", tenant_on_eks())
+    lines += _table("One cluster on EKS for inference, idle: the tenant's account", node_cost.tenant_on_eks())
     lines += _tables_of_nodes(template)
     lines += _table("With the setting cloudfront, on top of an idle stage", cloudfront(edge))
     lines += _table("With the setting cloudfront, on top of a cluster", cloudfront_of_cluster())
@@ -373,6 +367,7 @@ def main() -> int:
         "spot_cluster_usd_month": round(sum(spot_cluster().values()), 4),
         "spot_eks_cluster_usd_month": round(sum(spot_cluster(tells=False).values()), 4),
         **{f"fleet_{tenants}_usd_month": round(sum(fleet(template, tenants).values()), 4) for tenants in FLEET_TENANTS},
+        **{f"moving_{n}_usd_month": round(sum(moving(template, n).values()), 4) for n in FLEET_TENANTS},
         "fleet_goal_usd_month": FLEET_GOAL,
         "cluster_usd_month": round(sum(cluster().values()), 4),
         "idle_site_usd_month": round(sum(site_cost.idle_site().values()), 4),
@@ -381,11 +376,12 @@ def main() -> int:
         "cloudfront_usd_month": round(sum(cloudfront(edge).values()), 4),
         "cloudfront_cluster_usd_month": round(sum(cloudfront_of_cluster().values()), 4),
         "cluster_tenant_usd_month": round(sum(tenant().values()), 4),
-        "eks_cluster_tenant_usd_month": round(sum(tenant_on_eks().values()), 4),
+        "eks_cluster_tenant_usd_month": round(sum(node_cost.tenant_on_eks().values()), 4),
     }
     sys.stdout.write(json.dumps(figures) + "\n")
     fleets = [sum(fleet(template, tenants).values()) for tenants in FLEET_TENANTS]
     is_within = sum(paid.values()) <= GOAL and max(fleets) <= FLEET_GOAL
+    is_within = is_within and sum(moving(template, 1).values()) <= MOVING_GOAL
     is_within = is_within and sum(site_cost.idle_site().values()) <= site_cost.SITE_GOAL
     return 0 if is_within else 1
 

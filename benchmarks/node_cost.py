@@ -9,7 +9,7 @@ written down below. Prices are in ``benchmarks.rates``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -45,19 +45,25 @@ LINES_OF_NODE = 2
 """Lines of the ledger of a node on EC2: its machine and its launch template."""
 LINES_OF_CLUSTER = 25
 
-LOOKS: Mapping[str, int] = {"machine": 2, "register": 4, "initialize": 3, "drain": 3, "terminate": 5}
-"""Looks at each phase of a life on EC2; one at every other phase. A machine is up after a minute and a half."""
+LOOKS: Mapping[str, int] = {"register": 2, "drain": 3, "terminate": 3}
+"""Looks at each phase of a life on EC2; one at every other phase. A machine is up after a minute and a half, as the
+agent says, so the look after two minutes finds a node; one that is ended is gone within a minute."""
 LIFE_WRITE_UNITS, LIFE_READ_UNITS = 2 * 122, 2 * 44
 """Of one life: what ``docs/scale.md`` has of a claim that becomes a node, and as much for its end."""
 LIFE_CALL_SECONDS = 0.4
 """Of one call of a phase at a cloud."""
 LIFE_OTHER_CALLS = 12
 """Calls of the scheduler, the relay and the API in one life."""
+LIFE_GOAL = 0.0008
+"""USD that a life may cost."""
 LIFE_EVENTS = 12
 LIFE_LOG_KB = 1.0
 """Of one call."""
 CONFIG_ITEMS_OF_LIFE = 10
 """Items that AWS Config records for a machine, its disk and its interface that come and go, where it is on."""
+
+EKS_DISK_GIB = 100
+"""Of each machine of a manifest that names no size."""
 
 
 def function_seconds(name: str, seconds: float) -> float:
@@ -177,6 +183,30 @@ def node_life() -> dict[str, float]:
     }
 
 
+def moving_fleet(idle: float, cluster: float, tenants: int, clusters: int, nodes: int) -> dict[str, float]:
+    """USD a month of a stage whose nodes are all replaced once a day, spot or not: ``idle`` is the stage, ``cluster``
+    one quiet cluster, and each of the ``tenants`` has an equal part in an account of its own. Hours in which a tenant
+    has no node that comes or goes are quiet ones."""
+    lives = nodes * rates.HOURS / 24
+    busy: float = 1 - (23 / 24) ** (2 * nodes / tenants)
+
+    def mixed(of: Callable[[bool], float]) -> float:
+        return busy * of(False) + (1 - busy) * of(True)
+
+    def sweep(quiet: bool) -> float:
+        return sum(place(nodes // tenants, clusters // tenants, quiet=quiet).values())
+
+    return {
+        "idle stage": idle,
+        "clusters": clusters * cluster,
+        "lives of nodes": lives * sum(node_life().values()),
+        "nodes": nodes * mixed(lambda quiet: sum(node_month(quiet=quiet).values())),
+        "turns of the sweep": turns(tenants, clusters // tenants),
+        "sweep of accounts": tenants * mixed(sweep),
+        "metrics": sum(metrics_of_lives().values()) + rates.METRIC,
+    }
+
+
 def posts_of_spot() -> float:
     """Posts a month of the agent of a cluster with spot nodes that do not tell the cluster of their end."""
     return rates.HOURS * 3600 / INTERRUPTIBLE_SECONDS
@@ -214,4 +244,16 @@ def tenant_node() -> dict[str, float]:
         "NAT gateway, 10 GB of data beside images of ECR": 10 * rates.NAT_GATEWAY_GB,
         "traffic between zones, 10 GB": 2 * 10 * rates.ZONE_GB,
         "AWS Config, each life": CONFIG_ITEMS_OF_LIFE * rates.CONFIG_ITEM,
+    }
+
+
+def tenant_on_eks() -> dict[str, float]:
+    """USD a month in the tenant's account: the cluster of ``examples/eks-inference.yaml`` as long as no pod asks for a
+    GPU: its two machines of the group ``system`` with EKS, one NAT gateway and an empty file system."""
+    return {
+        "control plane": rates.EKS_HOUR * rates.HOURS,
+        "NAT gateway": rates.NAT_GATEWAY_HOUR * rates.HOURS,
+        "public address": rates.PUBLIC_IPV4_HOUR * rates.HOURS,
+        "2 machines, m6i.xlarge": 2 * rates.M6I_XLARGE_HOUR * rates.HOURS,
+        "their disks": 2 * EKS_DISK_GIB * rates.GP3_GB,
     }

@@ -150,6 +150,10 @@ def post_observations(request: Request, services: Services) -> Answer:
     cluster = _own_cluster(services, request, "its agent has nothing to say")
     observation = request.body.model_dump()
     reply = observe(services, wiring.registry().in_hand, wiring.machine_key(), cluster, observation)
+    if reply.news_of:
+        from stockyard.operations.node_claims import agents_word
+
+        agents_word.go_on(services, reply.news_of)
     commands = [command.document() for command in reply.commands]
     body = {
         "commands": commands,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from stockyard.errors import StockyardError
 from stockyard.lifecycle.change import S
 from stockyard.lifecycle.operation import OVER, phase_of
@@ -17,8 +19,9 @@ AT_ONCE = 1
 """Seconds until the call that goes on then."""
 
 
-def run_phases(runner: Runner[S], services: Services, fence: Fence[S]) -> Step:
+def run_phases(runner: Runner[S], services: Services, fence: Fence[S], among: Collection[str] | None = None) -> Step:
     """Do the first phase that is not over, and those behind it, until one is not done: then come again for that.
+    ``among`` are the phases that are done here; one that is not among them is left as it is. None: all.
 
     Each is done by ``run_phase``, and recorded before the next one begins, so that a call that dies is made again
     from where it was. Raises what that raises; the error says in which ``phase``.
@@ -31,6 +34,8 @@ def run_phases(runner: Runner[S], services: Services, fence: Fence[S]) -> Step:
     for name in phases:
         if phase_of(operation, name).state in OVER:
             continue
+        if among is not None and name not in among:
+            return Step(False, AT_ONCE, phase=name)
         if (services.clock.now() - began).total_seconds() > GO_ON_SECONDS:
             return Step(False, AT_ONCE, phase=name)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -91,6 +91,8 @@ class AgentReply:
     """Whether the agent has Secrets to keep, or to remove; see ``kept_secrets``."""
     overlay: OverlayList | None = None
     """The machines of the overlay, where the agent has another list of them."""
+    news_of: tuple[NodeClaim, ...] = field(default=(), compare=False)
+    """The claims of whose nodes the post says something new."""
 
 
 def observe(
@@ -122,15 +124,16 @@ def observe(
     attended = attended_until is not None and now < times.from_text(attended_until.value)
     if fresh:
         _remember(services, cluster, observation, busy_at, None if busy or attended else last)
-    commands: list[Command] = []
+    commands, news_of = list[Command](), list[NodeClaim]()
     nodes = {node["name"]: node for node in observation["nodes"]}
     done = {result["id"] for result in observation["results"] if result["status"] == "done"}
     holders = {result["id"]: _holders(result["data"]) for result in observation["results"] if "held" in result["data"]}
     for claim in claims:
         facts = facts_of(services, claim)
         if fresh:
-            node = _own_node(claim, nodes)
+            node, before = _own_node(claim, nodes), facts
             facts = _learned(services, claim, facts, node, done, holders.get(command_id(claim, DRAIN)))
+            news_of += [claim] if node is not None and facts != before else []
         token = join_token(key, claim.id, claim.attempt)
         # Only what is given back is drained.
         deadline = drain_deadline(claim, drain_seconds(services, claim)) if claim.deleting else None
@@ -150,7 +153,8 @@ def observe(
     members = overlay.news(
         services, cluster, facts_of_posts.get(f"{cluster.id}/{overlay.VERSION}"), observation.get("overlay")
     )
-    return AgentReply(tuple(commands), pause, mirror, pods_pause if attended else None, secrets, members)
+    told_pause = pods_pause if attended else None
+    return AgentReply(tuple(commands), pause, mirror, told_pause, secrets, members, tuple(news_of))
 
 
 def _own_node(claim: NodeClaim, nodes: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:

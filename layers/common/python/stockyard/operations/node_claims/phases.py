@@ -53,8 +53,9 @@ LOOK_AGAIN, LOOK_LATE = 15, 60
 """Seconds until the next look at a machine whose vendor cannot tell when it is ready: at least, and at most."""
 UNLIMITED = 2**40
 """Seconds that never pass: a drain that waits as long as it takes."""
-FIRST_LOOK = 45
-"""Seconds after its launch at which such a machine is looked at for the first time."""
+FIRST_LOOK = 120
+"""Seconds after its launch at which such a machine is looked at for the first time. Before that the word of the
+cluster's agent ends the wait, see ``agents_word``: each look is paid for."""
 
 Work = Callable[[Services, NodeClaim, Fence[NodeClaim]], Outcome]
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -50,6 +50,8 @@ _STATES: dict[str, MachineState] = {
 }
 ASK_AGAIN = 300
 """Seconds until EC2 is asked again for spot that cost more than the bid: a price that is tracked may be an hour old."""
+_END_SECONDS = 30
+"""Seconds between looks at a machine that is being ended. It costs nothing by then, and each look does."""
 _WAIT = 10
 """Seconds between looks at a machine that is being ended or switched."""
 
@@ -317,9 +319,9 @@ def terminate(maker: Maker, work: NodeWork, owner: tags.Owner | None) -> Outcome
     line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     young = line is not None and line.state == "made" and maker.recent(line.made_at)
     if line is None or owner is None or not young:
-        return maker.unmake()
+        return replace(maker.unmake(), wait_seconds=_END_SECONDS)
     if templates.is_found(maker.calls, owner, label(work, str(line.detail["capacity_type"]))):
-        return maker.unmake()
+        return replace(maker.unmake(), wait_seconds=_END_SECONDS)
     if ec2_kinds.INSTANCE.state(maker.calls, line.vendor_id) in (State.PRESENT, State.PENDING):
         ec2_kinds.INSTANCE.delete(maker.calls, line.vendor_id)
     return Outcome(False, "Waiting until the launch template is shown.", wait_seconds=_WAIT)
