@@ -56,7 +56,8 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("runs", "HTTP: tasks, logs and states of the programs of runs", HTTP_SECONDS, polled=True),
     # The workflow documents give a task 150 seconds, so the function ends first and its own error is seen.
     FunctionSpec("cluster_phases", "One phase of creating or deleting a cluster", 120, 1024, private=True),
-    FunctionSpec("node_phases", "One phase of making a node or giving it back", 120, 1024, private=True),
+    # Pods wait for it, and it computes for a third of the time until its call for a machine.
+    FunctionSpec("node_phases", "The phases of making a node or giving it back", 120, 1536, private=True),
     FunctionSpec("scheduler", "Binds claims to node types", 60, 1769, asynchronous=True),
     FunctionSpec("autoscaler", "Keeps pools at the nodes that they are to have", 60, 1769, asynchronous=True),
     FunctionSpec("disruptor", "Lets nodes go that are empty, out of date or too dear", 120, 1769, asynchronous=True),

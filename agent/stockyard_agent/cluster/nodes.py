@@ -13,7 +13,7 @@ NODES = "/api/v1/nodes"
 PAGE = 100
 BLIND_SECONDS, BLIND_MANY_SECONDS, FEW_NODES = 15.0, 60.0, 100
 """How often nodes are listed that may not be watched, the second where there are more than ``FEW_NODES``."""
-PATIENCE_SECONDS = 0.5
+PATIENCE_SECONDS = 0.3
 """How long a look at the nodes waits for a change: meanwhile nobody follows the pods."""
 STALE_SECONDS = 60.0
 """After a silence that long nodes are listed anew: all their heartbeats since might be more than one answer holds."""
