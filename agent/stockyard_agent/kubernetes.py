@@ -16,7 +16,7 @@ JSON, MERGE, APPLY = "application/json", "application/merge-patch+json", "applic
 _TRANSIENT = frozenset({401, 408, 409, 410, 425, 429, 500, 502, 503, 504})
 _UNTYPED = "failed to create typed patch object"
 _LISTINGS = 3
-QUIET_SECONDS = 0.15
+QUIET_SECONDS = 0.12
 """A watch is over when so long after a change no other has come: a crowd comes faster, and one that is alone need not
 wait for a crowd."""
 _TEXT = 1000
