@@ -266,8 +266,8 @@ def fleet(template: Mapping[str, Any], tenants: int) -> dict[str, float]:
 def moving(template: Mapping[str, Any], tenants: int) -> dict[str, float]:
     """As :func:`fleet`, where all nodes are replaced once a day."""
     changes = agent()["agent: nodes that change"] * FLEET_NODES / FLEET_CLUSTERS * 30 * 6 / NODE_CHANGES
-    one, stage = sum(quiet_cluster().values()) + changes, sum(idle(template).values())
-    return node_cost.moving_fleet(stage, one, tenants, FLEET_CLUSTERS, FLEET_NODES)
+    cluster_usd, stage = sum(quiet_cluster().values()) + changes, sum(idle(template).values())
+    return node_cost.moving_fleet(stage, cluster_usd, tenants, FLEET_CLUSTERS, FLEET_NODES)
 
 
 def cloudfront(template: Mapping[str, Any]) -> dict[str, float]:

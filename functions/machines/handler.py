@@ -151,9 +151,9 @@ def post_observations(request: Request, services: Services) -> Answer:
     observation = request.body.model_dump()
     reply = observe(services, wiring.registry().in_hand, wiring.machine_key(), cluster, observation)
     if reply.news_of:
-        from stockyard.operations.node_claims import agents_word
+        from stockyard.operations.node_claims.phases import go_on
 
-        agents_word.go_on(services, reply.news_of)
+        go_on(services, reply.news_of)
     commands = [command.document() for command in reply.commands]
     body = {
         "commands": commands,

@@ -9,8 +9,8 @@ import pytest
 
 from stockyard.domain.records import NodeClaim
 from stockyard.lifecycle.operation import phase_of
-from stockyard.operations.node_claims import agents_word
-from stockyard.operations.node_claims.agents_word import go_on
+from stockyard.operations.node_claims import phases
+from stockyard.operations.node_claims.phases import go_on
 from stockyard.ports import Replace
 from tests.unit.operations.conftest import World
 from tests.unit.operations.machines.test_join import Yard
@@ -35,7 +35,7 @@ def placed(yard: Yard) -> tuple[NodeClaim, dict[str, Any]]:
     }
 
 
-def told(yard: Yard, most: int = 30) -> tuple[NodeClaim, ...]:
+def news(yard: Yard, most: int = 30) -> tuple[NodeClaim, ...]:
     """The claims of whose nodes a post says something new, of the first post that does."""
     for _ in range(most):
         yard.meanwhile()
@@ -49,7 +49,7 @@ def test_a_node_is_available_by_its_agents_word_and_the_workflow_ends_at_its_nex
     claim, payload = placed(yard)
     assert yard.nodes.run("provision_node", payload, most=2) == "still at register"
     for _ in range(10):
-        go_on(yard.nodes.services, told(yard))
+        go_on(yard.nodes.services, news(yard))
         if yard.nodes.now(claim).phase == "Available":
             break
         yard.nodes.clock.advance(10)
@@ -63,7 +63,7 @@ def test_what_a_workflow_has_to_do_is_left_to_it(yard: Yard, monkeypatch: pytest
     go_on(yard.nodes.services, [yard.nodes.now(claim)])
     operation = yard.nodes.operation(yard.nodes.now(claim))
     assert {phase_of(operation, name).state for name in ("environment", "launch", "register")} == {"pending"}
-    monkeypatch.setattr(agents_word, "run_phases", lambda *_: pytest.fail("it was begun"))
+    monkeypatch.setattr(phases, "run_phases", lambda *_: pytest.fail("it was begun"))
     current = yard.nodes.now(claim)
     for other in ({"power": "Off"}, {"phase": "Available"}, {"deleting": True}):
         go_on(yard.nodes.services, [replace(current, **other)])  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ def test_what_a_workflow_has_to_do_is_left_to_it(yard: Yard, monkeypatch: pytest
 def test_a_claim_that_others_work_on_by_now_is_left_alone(yard: Yard) -> None:
     claim, payload = placed(yard)
     yard.nodes.run("provision_node", payload, most=2)
-    (current,) = told(yard)
+    (current,) = news(yard)
     store = yard.nodes.services.store
     store.commit(Replace(replace(yard.nodes.now(claim), attempt=2, version=yard.nodes.now(claim).version + 1)))
     go_on(yard.nodes.services, [current])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -15,13 +16,14 @@ from stockyard.errors import (
     Fenced,
     InsufficientCapacity,
     NodeCouldNotBeProvisioned,
+    StockyardError,
     VendorError,
     VendorNotFound,
     VendorQuotaExceeded,
     VendorRefused,
 )
 from stockyard.lifecycle.nodes.draining import grace_seconds
-from stockyard.lifecycle.nodes.node_claim import MOVES
+from stockyard.lifecycle.nodes.node_claim import MOVES, PENDING
 from stockyard.lifecycle.nodes.node_commands import waits_for
 from stockyard.lifecycle.nodes.node_phases import ENVIRONMENT_PHASE, MACHINE_PHASE, PROVISIONED, SLOWEST_SECONDS
 from stockyard.lifecycle.procedure import Phase
@@ -29,6 +31,7 @@ from stockyard.operations.engine.advance import Fence, Loaded, advance
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.engine.quiesce import quiesce
 from stockyard.operations.engine.run_phase import end_by, end_deletion
+from stockyard.operations.engine.run_phases import run_phases
 from stockyard.operations.engine.runner import Learned, Runner
 from stockyard.operations.machines.attest import issue_token
 from stockyard.operations.machines.boot import last_words
@@ -55,7 +58,7 @@ UNLIMITED = 2**40
 """Seconds that never pass: a drain that waits as long as it takes."""
 FIRST_LOOK = 120
 """Seconds after its launch at which such a machine is looked at for the first time. Before that the word of the
-cluster's agent ends the wait, see ``agents_word``: each look is paid for."""
+cluster's agent ends the wait, see ``go_on``: each look is paid for."""
 
 Work = Callable[[Services, NodeClaim, Fence[NodeClaim]], Outcome]
 
@@ -316,3 +319,20 @@ RUNNER: Runner[NodeClaim] = Runner(
     limit=_limit,
 )
 """How operations on claims are run."""
+
+AWAITED = ("register", "initialize")
+"""The phases that the word of a cluster's agent ends. What it says decides them alone: no vendor is asked."""
+
+
+def go_on(services: Services, claims: Iterable[NodeClaim]) -> None:
+    """Do what waits for the agent of these claims: their nodes are news.
+
+    Nothing comes before its time: a claim whose machine is still being made is left to its workflow, which looks again
+    in any case, and so it is with whatever fails here.
+    """
+    for claim in claims:
+        # To switch a machine off is a call to its vendor.
+        if claim.phase != PENDING or claim.deleting or claim.power == "Off" or claim.operation_id is None:
+            continue
+        with suppress(StockyardError):
+            run_phases(RUNNER, services, Fence.of(claim), AWAITED)
