@@ -57,7 +57,7 @@ export function phaseState(state) {
 /** State of what is set up: providers, types, accounts, sites. */
 export function setUpState(word) {
   const kind = { Available: "ok", verified: "ok", connected: "ok", Ready: "ok", Pending: "run", unverified: "idle", Unavailable: "waits", Failed: "failed", failed: "failed" }[word] || "idle";
-  return { kind, word: { Available: "available", Pending: "pending", Unavailable: "none free", Failed: "failed" }[word] || word };
+  return { kind, word: { Available: "available", Ready: "ready", Pending: "pending", Unavailable: "none free", Failed: "failed" }[word] || word };
 }
 
 /** Icon of an event, by where its subject went. */

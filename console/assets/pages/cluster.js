@@ -36,7 +36,7 @@ export function Conditions({ conditions }) {
   const bad = unmet(conditions), good = conditions.filter((each) => each.status === "True");
   const row = (each) => html`<li key=${each.type}><${State} kind=${each.status === "True" ? "ok" : each.status === "False" ? (/fail|error|could|denied|insufficient/i.test(each.reason) ? "failed" : "degraded") : "waits"} word=${each.status} bare /><span class="strong break">${each.type}</span><p class="small second break">${each.message || each.reason}</p></li>`;
   return html`<${Card} title="Conditions" end=${`${good.length} of ${conditions.length} hold`}><ul class="body conditions">${bad.map(row)}${all && good.map(row)}
-    ${good.length > 0 && html`<li><span></span><button type="button" class="button link" aria-expanded=${String(all)} onClick=${() => set(!all)}>${all ? "Hide those that hold" : bad.length ? `Show the ${good.length} that hold` : `All ${good.length} hold: show them`}</button></li>`}</ul><//>`;
+    ${good.length > 0 && html`<li><span></span><button type="button" class="button link" aria-expanded=${String(all)} onClick=${() => set(!all)}>${all ? "Hide those that hold" : good.length === 1 ? "Show the one that holds" : bad.length ? `Show the ${good.length} that hold` : `All ${good.length} hold: show them`}</button></li>`}</ul><//>`;
 }
 
 /** Lines of the costs of one cluster, of equal names together, the dearest first. */

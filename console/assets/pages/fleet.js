@@ -28,14 +28,20 @@ export function FirstSteps() {
     }}<//>`;
 }
 
+const leastOf = (each) => (!each.offers ? NOTHING : each.offers.usd_hour === null ? "not known" : hour(each.offers.usd_hour));
+/** Numbers of what a provider offers, for lists of providers: columns, and what a phone's row has of them. */
+export const OFFERED = [
+  { key: "types", head: "Types", num: true, kind: "fact", cell: (each) => (each.offers ? count(each.offers.types) : NOTHING) },
+  { key: "from", head: "From USD/h", num: true, kind: "fact tight", cell: leastOf },
+];
+export const offeredLine = (each) => (each.offers ? { number: leastOf(each), unit: `USD/h, ${plural(each.offers.types, "type")}` } : {});
 const PROVIDERS = [
   { key: "name", head: "Name", kind: "name", cell: (each) => each.name },
   { key: "kind", head: "Kind", cell: (each) => each.kind },
   { key: "state", head: "State", cell: (each) => html`<${State} ...${setUpState(each.phase)} />` },
-  { key: "types", head: "Types", num: true, kind: "fact", cell: (each) => (each.offers ? count(each.offers.types) : NOTHING) },
-  { key: "from", head: "From USD/h", num: true, kind: "fact", cell: (each) => (!each.offers ? NOTHING : each.offers.usd_hour === null ? "not known" : hour(each.offers.usd_hour)) },
+  ...OFFERED,
 ];
-const providerLine = (each) => ({ icon: html`<${State} ...${setUpState(each.phase)} bare />`, title: each.name, facts: [each.kind, each.message] });
+const providerLine = (each) => ({ icon: html`<${State} ...${setUpState(each.phase)} bare />`, title: each.name, facts: [each.kind, each.message], ...offeredLine(each) });
 
 export function ProvidersCard() {
   const read = useRead("ListNodeProviders", { page_size: 50, offers: true }, { news: (event) => event.detail_type === "NodeProvider" });
@@ -90,7 +96,7 @@ function columnsOf(most, costs) {
 
 const line = (row) => ({
   icon: html`<${State} ...${row.state} bare />`, title: row.cluster.name, word: html`<span class=${{ failed: "bad", waits: "warn", degraded: "warn", leaves: "warn", run: "run", ok: "ok" }[row.state.kind]}>${row.state.word}</span>`,
-  facts: [row.cluster.kubernetes_version, row.cluster.provider, row.region, `${row.nodes}/${row.wanted} nodes`], why: row.why, number: money(row.sum, "month", month), unit: "USD/month",
+  facts: [row.cluster.kubernetes_version, row.cluster.provider, row.region, row.sum && `${row.nodes}/${row.wanted} nodes`], why: row.why, number: money(row.sum, "month", month), unit: "USD/month",
 });
 
 const rowVerbs = ({ cluster }) => [

@@ -8,6 +8,7 @@ import { Link, setQuery, to } from "../core/router.js";
 import { State } from "../parts/icons.js";
 import { Pages, Table } from "../parts/table.js";
 import { Bar, Button, Card, Copies, Empty, Note, Ready, Time } from "../parts/ui.js";
+import { OFFERED, offeredLine } from "./fleet.js";
 
 const KINDS = { done: "ok", accepted: "ok", refused: "failed", denied: "failed", failed: "failed" };
 const state = (each) => ({ kind: KINDS[each.outcome] || (/den|refus|fail|error/i.test(each.outcome) ? "failed" : "ok"), word: each.outcome });
@@ -52,8 +53,8 @@ const says = { key: "says", head: "What it says", kind: "why", from: 900, cell: 
 
 const PROVIDERS = {
   title: "Providers", path: "providers", operation: "ListNodeProviders", args: { offers: true }, command: ["provider", "list"], news: "NodeProvider", keyOf: (each) => each.name,
-  columns: [name(), { key: "kind", head: "Kind", cell: (each) => each.kind }, stateOfLists((each) => each.phase), { key: "shared", head: "Whose", cell: (each) => (each.shared ? "the platform's" : each.implicit ? "of a cluster's account" : "yours") }, says, { key: "types", head: "Types", num: true, kind: "fact", cell: (each) => (each.offers ? count(each.offers.types) : NOTHING) }, { key: "offers", head: "", unseen: "Offers", cell: (each) => html`<${Link} to=${to("offers", { provider: each.name })}>Offers<//>` }, age],
-  line: (each) => ({ icon: html`<${State} ...${setUpState(each.phase)} bare />`, title: each.name, facts: [each.kind, each.shared ? "the platform's" : null], why: each.message }),
+  columns: [name(), { key: "kind", head: "Kind", cell: (each) => each.kind }, stateOfLists((each) => each.phase), { key: "shared", head: "Whose", cell: (each) => (each.shared ? "the platform's" : each.implicit ? "of a cluster's account" : "yours") }, says, ...OFFERED, { key: "offers", head: "", unseen: "Offers", cell: (each) => html`<${Link} to=${to("offers", { provider: each.name })}>Offers<//>` }, age],
+  line: (each) => ({ icon: html`<${State} ...${setUpState(each.phase)} bare />`, title: each.name, facts: [each.kind, each.shared ? "the platform's" : null], why: each.message, ...offeredLine(each) }),
   empty: ["No providers yet", "A provider makes nodes: a cloud, a host of virtual machines, machines of your own. A cluster brings those of its account by itself.", asCommand("provider", "create", "-f", "examples/lab.yaml"), "CreateNodeProvider"],
 };
 const ACCOUNTS = {
@@ -65,7 +66,7 @@ const ACCOUNTS = {
 const SITES = {
   title: "Sites", path: "sites", operation: "ListSites", command: ["site", "list"], news: "Site", keyOf: (each) => each.name,
   columns: [name(), stateOfLists((each) => each.state), says, { key: "contact", head: "Last contact", num: true, cell: (each) => (each.contact_at ? html`<${Time} at=${each.contact_at} />` : NOTHING) }, { key: "version", head: "Connector", from: 900, cell: (each) => each.connector_version || NOTHING }, age],
-  line: (each) => ({ icon: html`<${State} ...${setUpState(each.state)} bare />`, title: each.name, word: html`<span class="second">${each.state}</span>`, facts: [each.connector_version], why: each.description }),
+  line: (each) => ({ icon: html`<${State} ...${setUpState(each.state)} bare />`, title: each.name, word: html`<span class="second">${setUpState(each.state).word}</span>`, facts: [each.connector_version && `connector ${each.connector_version}`], why: each.description }),
   empty: ["No sites yet", "A site is a place that only a connector there reaches: it fetches what is asked of it, and nothing comes in.", asCommand("site", "create", "--name", "hall"), "CreateSite"],
 };
 const PROFILES = {

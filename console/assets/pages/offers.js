@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { asCommand, call, may } from "../core/api.js";
 import { useRead } from "../core/data.js";
-import { count, gib, hour, moment, NOTHING, quantity } from "../core/format.js";
+import { count, gib, hour, moment, NOTHING, plural, quantity } from "../core/format.js";
 import { setUpState } from "../core/model.js";
 import { leastOf, paidAhead, priceOf, zonesOf } from "../core/offers.js";
 import { setQuery, to } from "../core/router.js";
@@ -118,7 +118,7 @@ export function Offers({ chosen, query }) {
   const prices = ordered.map((row) => Math.max(row.demand ?? 0, row.spot ?? 0)).sort((a, b) => a - b), most = Math.max(0.01, prices[Math.floor(prices.length * 0.9)] || 0);
   const pick = (key, label, options) => html`<label class="chip ${query[key] ? "on" : ""}">${label} <select aria-label=${label} onChange=${(event) => setQuery({ [key]: event.target.value || null })}><option value="">any</option>${options.map(([value, text]) => html`<option key=${value} value=${value} selected=${String(query[key] || "") === String(value)}>${text}</option>`)}</select></label>`;
   const zones = [...new Set(types.rows.flatMap((row) => row.zones))].filter((zone) => zone !== "any").sort().slice(0, 60);
-  return html`<div class="head"><h1>Offers</h1><span class="quiet">${count(types.rows.length)} types${providers.data ? ` of ${query.provider || `${providers.data.items.length} providers`}` : ""}, prices in USD/hour${types.more ? ", more are read" : types.at ? `, read ${moment(new Date(types.at).toISOString())}` : ""}</span></div>
+  return html`<div class="head"><h1>Offers</h1><span class="quiet">${plural(types.rows.length, "type")}${providers.data ? ` of ${query.provider || plural(providers.data.items.length, "provider")}` : ""}, prices in USD/hour${types.more ? ", more are read" : types.at ? `, read ${moment(new Date(types.at).toISOString())}` : ""}</span></div>
     <${Card} foot=${html`<span>${count(ordered.length)} of ${count(rows.length)} shown, sorted by ${first.sorted.key || "least price"}</span><span class="end"><${Copies} command=${asCommand("type", "list", ...(query.provider ? ["--provider", query.provider] : []))} ask=${["ListNodeTypes", { provider: query.provider, page_size: 200 }]} /></span>`}>
       <div class="tools"><label class="filter"><span class="unseen">Filter types</span><${Icon} name="search" size=${14} /><input class="input" data-filter type="search" placeholder="Type" value=${query.q || ""} onInput=${(event) => setQuery({ q: event.target.value || null })} /><kbd>/</kbd></label>
         ${pick("provider", "provider", (providers.data?.items || []).map((each) => [each.name, each.name]))}${pick("cpu", "CPU at least", [2, 4, 8, 16, 32, 64].map((n) => [n, n]))}${pick("memory", "GiB at least", [4, 8, 16, 32, 64, 128, 256].map((n) => [n, n]))}${pick("gpu", "GPU at least", [1, 2, 4, 8].map((n) => [n, n]))}${pick("capacity", "capacity", [["on-demand", "on demand"], ["spot", "spot"]])}${pick("zone", "zone", zones.map((zone) => [zone, zone]))}

@@ -40,9 +40,9 @@ export function Ladder({ rows, first = 10 }) {
   const most = Math.max(least * 1.02, ...seen.map((row) => row.usd ?? 0)), low = least - (most - least) * 0.1 || 0, span = most - low || 1;
   const x = (usd) => `${((usd - low) / span) * 94}%`;
   return html`<table class="ladder" aria-label="Prices of what fits"><thead><tr><th scope="col">Type</th><th scope="col" class="from-700"><span class="axis-ends"><span>${hour(low)}</span><span>${hour(most)}</span></span></th><th scope="col" class="num">USD/hour</th><th scope="col" class="num">Above least</th></tr></thead>
-    <tbody>${seen.map((row) => html`<tr key=${row.key || row.name} class=${row.chosen ? "chosen" : ""}><td class="name">${row.name} ${row.chosen ? html`<span class="run">chosen</span>` : ""}${mixed && row.about ? html`<span class="small quiet about">${row.about}</span>` : ""}${row.why ? html`<p class="small quiet why">${row.why}</p>` : ""}</td>
+    <tbody>${seen.map((row) => html`<tr key=${row.key || row.name} class=${row.chosen ? "chosen" : ""}><td class="name">${row.name} ${row.chosen ? html`<span class="run">chosen</span>` : ""}${mixed && row.about ? html`<span class="small quiet about">${row.about}</span>` : ""}</td>
       <td class="from-700 axis-cell">${row.usd !== null && html`<svg width="100%" height="20" aria-hidden="true"><line x1=${x(least)} x2=${x(least)} y1="0" y2="20" class="least" /><line x1=${x(least)} x2=${x(row.usd)} y1="10" y2="10" class="reach" /><circle cx=${x(row.usd)} cy="10" r=${row.chosen ? 4.5 : 3.5} class="dot" /></svg>`}</td>
-      <td class="num fact">${row.usd === null ? "not known" : hour(row.usd)}</td><td class="num">${row.usd === null || !least ? "–" : above(row.usd / least)}</td></tr>`)}</tbody></table>
+      <td class="num fact">${row.usd === null ? "not known" : hour(row.usd)}</td><td class="num">${row.usd === null || !least ? "–" : above(row.usd / least)}</td></tr>${row.why && html`<tr key=${`why ${row.key || row.name}`} class="reason"><td colspan="4" class="small quiet break">${row.why}</td></tr>`}`)}</tbody></table>
     ${rows.length > shown && html`<p class="aside"><button type="button" class="button link" onClick=${() => more(shown + 50)}>Next ${Math.min(50, rows.length - shown)}</button></p>`}`;
 }
 

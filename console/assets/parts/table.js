@@ -56,7 +56,7 @@ export function Table({ label, columns, rows, keyOf, address = null, line = null
       if (row.heading !== undefined) return html`<li key=${`heading ${row.heading}`} class="grouping head">${row.icon}${row.heading}<span class="quiet">${row.end}</span></li>`;
       const shown = line(row), place = address?.(row);
       return html`<li key=${keyOf(row)} data-row data-key=${keyOf(row)} data-to=${place} tabindex="-1" class="${rowKind?.(row) || ""}" onClick=${(event) => open(event, row)}>
-        <span class="icon">${shown.icon}</span><div class="text"><p>${place ? html`<${Link} to=${place} class="strong break" tabindex="-1">${shown.title}<//>` : html`<span class="strong break">${shown.title}</span>`} ${shown.word}</p>
+        ${shown.icon && html`<span class="icon">${shown.icon}</span>`}<div class="text"><p>${place ? html`<${Link} to=${place} class="strong break" tabindex="-1">${shown.title}<//>` : html`<span class="strong break">${shown.title}</span>`} ${shown.word}</p>
         ${shown.facts && html`<p class="small second break">${shown.facts.filter(Boolean).join(" · ")}</p>`}${shown.why && html`<p class="small second break">${shown.why}</p>`}${shown.verb}</div>
         ${shown.number !== undefined && html`<div class="num"><p>${shown.number}</p><p class="small quiet">${shown.unit}</p></div>`}</li>`;
     })}</ul>`}</div>`;

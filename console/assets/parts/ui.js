@@ -70,8 +70,13 @@ export function Ready({ read, rows = 4, what = "what there is", children }) {
 export const Empty = ({ title, children, page = false }) => html`<div class="empty">${page ? html`<h1 class="large">${title}</h1>` : html`<h2>${title}</h2>`}${children}</div>`;
 
 /** Tabs of a page as links: [key, label, count]. */
-export const Tabs = ({ items, current, address }) => html`<nav class="tabs" aria-label="Parts of this page">${items.map(([key, label, number]) =>
+export function Tabs({ items, current, address }) {
+  const node = useRef(null);
+  // A narrow page scrolls its tabs, and the current one is to be seen.
+  useLayoutEffect(() => { const tab = node.current.querySelector("[aria-current]"); if (tab) node.current.scrollLeft = tab.offsetLeft - node.current.offsetLeft - 24; }, [current, items.length]);
+  return html`<nav ref=${node} class="tabs" aria-label="Parts of this page">${items.map(([key, label, number]) =>
   html`<${Link} key=${key} to=${address(key)} aria-current=${key === current ? "page" : undefined}>${label}${number !== null && number !== undefined && html` <span>${number}</span>`}<//>`)}</nav>`;
+}
 
 /** A bar with a share of 0 to 1; the number stands beside it. */
 export const Bar = ({ share, thick = false }) => html`<div class="bar ${thick ? "thick" : ""}" aria-hidden="true"><div class="fill" style=${{ width: `${Math.max(share > 0 ? 0.6 : 0, Math.min(1, share) * 100)}%` }}></div></div>`;
