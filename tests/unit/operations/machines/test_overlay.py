@@ -25,6 +25,7 @@ from stockyard.operations.clusters.removal.record import removal
 from stockyard.operations.listing import every
 from stockyard.operations.machines import overlay, overlay_paths
 from stockyard.operations.machines.observe import AgentReply, observe
+from stockyard.operations.manifests.former import Former
 from stockyard.operations.manifests.pools import desired_pools
 from stockyard.operations.node_providers.reach import out_of_reach
 from stockyard.ports import Remove, Replace
@@ -286,8 +287,10 @@ def test_a_vcluster_takes_part_where_its_cluster_has_an_overlay_and_is_refused_e
         "privateNodes": {"enabled": True, "vpn": {"enabled": True}, "autoNodes": {"static": static}},
     }
     read = read_vcluster(document)
-    assert [pool.pool.name for pool in desired_pools(world.services, (), read).pools] == ["far"]
+    assert [
+        pool.pool.name for pool in desired_pools(world.services, (), read, {}, Former(world.services, None)).pools
+    ] == ["far"]
     without = replace(cluster, settings={}, version=cluster.version + 1)
     world.services.store.commit(Replace(without))
     with pytest.raises(InvalidInput, match="has no overlay"):
-        desired_pools(world.services, (), read)
+        desired_pools(world.services, (), read, {}, Former(world.services, None))
