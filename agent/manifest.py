@@ -29,8 +29,9 @@ CLIENT = "/var/run/stockyard"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 AWAY_SECONDS = 30
 """How long the agent stays on a node that is not reached. It tells of nodes that are lost, its own one among them."""
-LIMIT = 256_000
-"""The largest manifest, in bytes. A ConfigMap may have 1 MiB, and what ``kubectl apply`` notes on one 256 KiB."""
+LIMIT = 260_000
+"""The largest manifest, in bytes. A ConfigMap may have 1 MiB, and what ``kubectl apply`` notes on one 256 KiB,
+which is less than the whole manifest by roles and Deployment."""
 _SOURCES = Path(__file__).parent / "stockyard_agent"
 _USER = 65532
 

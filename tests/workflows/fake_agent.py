@@ -16,6 +16,7 @@ from stockyard.errors import RequestInProgress, StockyardError, Unauthorized
 from stockyard.operations.listing import every
 from stockyard.operations.machines.join import join_machine
 from stockyard.operations.machines.observe import observe
+from stockyard.operations.node_claims.phases import go_on
 from stockyard.ports import MachineIdentity
 from tests.harness.worlds.memory import MemoryAttestor
 from tests.unit.operations.nodes import Nodes
@@ -59,6 +60,9 @@ class FakeAgent:
     """Nodes whose object somebody has deleted: their kubelets run and do not join again."""
     overlay_key: str | None = None
     """The public key that machines hand in; None where the cluster has no overlay."""
+    goes_on: bool = False
+    """Whether its word ends what waits for it at once, as posts over HTTP do; else the workflows see it when they look
+    again."""
 
     def round(self) -> None:
         """Lets the machines boot, then posts once. After a failed post the next round posts the same results again."""
@@ -84,6 +88,8 @@ class FakeAgent:
             )
         except StockyardError:
             return
+        if self.goes_on:
+            go_on(services, answer.news_of)
         self.results = self.results if self.trouble == "twice" else []
         for command in answer.commands:
             self._do(command.document())

@@ -69,17 +69,17 @@ class RollingLife:
         source = Ec2Nodes(Ec2NodesConfig("vantage", URL, 60), boto3.Session, {REGION: OFFERS}.get)
         source._sessions = cloud.sessions  # type: ignore[assignment]
         self.nodes.services = with_ports(self.nodes.services, node_sources={"ec2": source})
-        self.agent = FakeAgent(self.nodes, cloud.cluster, ACCOUNT, self._runs)
+        self.agent = FakeAgent(self.nodes, cloud.cluster, ACCOUNT, self._runs, goes_on=True)
         self.nodes.meanwhile = self.agent.round
         self.yard = Yard(world, self.nodes, cloud.cluster)
         self.pods = Pods(self.yard)
         self.fewest = self.most = QUANTITY
 
     def make(self, **fields: Any) -> None:
-        """Make the pool, and its nodes in three steps: what comes together is in one zone."""
+        """Make the pool, and its nodes in steps: what comes together is in one zone."""
         body = read(PoolCreate, {"name": POOL, "quantity": 0, "requirements": of_type(BEFORE), **fields})
         pools.create_pool(self.nodes.services, self.cloud.cluster, body.new_pool(), "user:ann")
-        for quantity in (3, 6, QUANTITY):
+        for quantity in (*range(2, QUANTITY, 2), QUANTITY):
             self.change(quantity=quantity)
             self.until(lambda quantity=quantity: len(self.claims()) == quantity, 10)
 

@@ -9,6 +9,8 @@ from unittest.mock import patch
 
 from stockyard import wiring
 from stockyard.domain.records import Cluster
+from stockyard.operations.relay.outbox import Relay
+from stockyard.operations.scheduler import schedule
 from tests.harness.crash.cells import carry_on
 from tests.harness.crash.world import CrashWorld, crash_world
 from tests.harness.worlds.memory import MemoryAttestor
@@ -31,7 +33,13 @@ class Place:
 def place() -> Iterator[Place]:
     """One place; a case finds it empty after ``ready_cluster``."""
     attestor = MemoryAttestor()
-    with crash_world(lean=True) as world, patch.object(wiring, "attestor", lambda: attestor):
+    # The yard's own relay takes what the outbox has, also what its writer would send or start itself.
+    unsent, unstarted = (
+        patch.object(Relay, "send_own", lambda *_: None),
+        patch.object(schedule, "start", lambda *_: None),
+    )
+    attested = patch.object(wiring, "attestor", lambda: attestor)
+    with crash_world(lean=True) as world, attested, unsent, unstarted:
         yield Place(world, attestor)
 
 

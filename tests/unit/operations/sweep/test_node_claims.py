@@ -16,6 +16,7 @@ from stockyard.operations.sweep import records as sweep_records
 from stockyard.operations.sweep.orphans import living
 from stockyard.ports import Remove
 from tests.harness.sweeping import Reaper
+from tests.harness.worlds.memory import MemoryWorkflows
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 
@@ -30,6 +31,14 @@ def nodes(world: World) -> Nodes:
 def _sweep(nodes: Nodes) -> list[str]:
     done: list[str] = Reaper(nodes.registry, nodes.clock, lambda _: nodes.services).run()["done"]
     return done
+
+
+def _lose_executions(nodes: Nodes) -> None:
+    """End all workflows that the pass has started, without a word."""
+    workflows = nodes.services.workflows
+    assert isinstance(workflows, MemoryWorkflows)
+    for workflow, name in workflows.executions:
+        workflows.stop(workflow, name)
 
 
 def test_sweep_retries_blocked_deletion(nodes: Nodes) -> None:
@@ -52,6 +61,7 @@ def test_sweep_fails_claim_of_lost_workflow(nodes: Nodes) -> None:
     claim = nodes.claim()
     nodes.schedule()
     _sweep(nodes)
+    _lose_executions(nodes)
     nodes.hours(1)
     assert _sweep(nodes) == [f"closed {claim.id}"]
     failed = nodes.now(claim)
@@ -148,6 +158,7 @@ def test_sweep_continues_after_error_of_one_claim(nodes: Nodes, monkeypatch: pyt
     nodes.provider("lab", SMALL)
     bad, good = nodes.claim("bad"), nodes.claim("good")
     nodes.schedule()
+    _lose_executions(nodes)
     nodes.hours(1)
     sweep = sweep_records.sweep_claim
 
