@@ -66,10 +66,9 @@ class Permissions:
         return self._changes_of_clusters()
 
     def _requests(self) -> tuple[Statement, ...]:
-        # Pools are written under a check that their cluster is not on its way out, and templates of providers are tried
-        # in their host or through a site.
-        table = self._table(actions=(*TABLE_LEDGER, *TABLE_BATCH))
+        # Pools are written under a check of their cluster; templates are tried in their host, or through a site.
         _, *statements = self._changes_of_clusters()
+        table = self._table(actions=(*TABLE_LEDGER, *TABLE_BATCH))
         return table, *statements, self._site_seals("kms:GenerateDataKey"), self._publish()
 
     def _fetch(self) -> Statement:
@@ -150,13 +149,9 @@ class Permissions:
         # A machine without a token names its cluster only; whose it is says the index. What is told of a cluster's pods
         # is written under a check that it is not on its way out, and what wakes the passes is sent at once and removed.
         actions = (*TABLE_CREATE, *TABLE_BATCH, "dynamodb:ConditionCheckItem", "dynamodb:DeleteItem")
-        return (
-            self._table("due", "everything", actions=actions),
-            self._cluster_secrets("kms:GenerateDataKey"),
-            self._own_secrets(self._names.identity_admin, self._names.machine_key),
-            self._wake(),
-            self._publish(),
-        )
+        table, seals = self._table("due", "everything", actions=actions), self._cluster_secrets("kms:GenerateDataKey")
+        own_secrets = self._own_secrets(self._names.identity_admin, self._names.machine_key)
+        return table, seals, own_secrets, self._wake(), self._publish()
 
     def _sites(self) -> tuple[Statement, ...]:
         # Requests are opened and answers sealed, of sites alone.

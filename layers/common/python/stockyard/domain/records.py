@@ -246,17 +246,15 @@ MESSAGES = "messages"
 class Outbox(VersionedRecord):
     """Message that must leave after a commit: ``workflow`` starts an execution, ``event`` goes to EventBridge.
 
-    Several of a commit are one item of kind ``messages``, whose payload has a list of them, each with its ``kind``: an
-    item of its own would cost three more write units. Removed when sent; what stands here too long is sent again by the
-    minute schedule.
+    Several of a commit are one item of kind ``messages``, whose payload has a list of them, each with its ``kind``: one
+    write is cheaper. Removed when sent; what stands here too long the minute schedule sends again.
     """
 
     kind: str
     payload: dict[str, Any]
     due_at: str
     sender: str | None = None
-    """The function that sends the item itself once it is written, so that the relay has it only from the minute
-    schedule; None where the relay sends it."""
+    """The function that sends the item itself; the relay has it by the minute schedule alone. None: the relay."""
 
     @property
     def messages(self) -> Sequence[tuple[str, Mapping[str, Any]]]:
