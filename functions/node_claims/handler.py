@@ -14,7 +14,7 @@ from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.http.query import FORM, LABEL, ORDER, Query, tagged
 from stockyard.edge.identity import Roles
-from stockyard.errors import InvalidInput, NotFound, UnexpectedBehavior
+from stockyard.errors import Forbidden, InvalidInput, NotFound, UnexpectedBehavior
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.services import Services
 
@@ -59,6 +59,15 @@ def _operation(services: Services, claim: NodeClaim) -> Answer:
     return Answer.accepted(operation_view(operation, progress(operation)), operation.id, subject=claim.id)
 
 
+def _check_run(request: Request) -> None:
+    """``InvalidInput`` for a run without a dry run. ``Forbidden`` for a cluster's own client: templates of the tenant's
+    providers are for people, who may read these."""
+    if not request.dry_run:
+        raise InvalidInput.of_parameter("run", "is for a dry run: give dry_run too.")
+    if request.caller.machine:
+        raise Forbidden("The run of a template is shown to people only.")
+
+
 @http.route(
     "POST /v1/node-claims",
     roles=Roles.CHANGERS,
@@ -79,8 +88,8 @@ def create_node_claim(request: Request, services: Services) -> Answer:
     new_claim = request.body.new_claim()
     if own_cluster := _own_cluster(request, services):
         check_named(own_cluster, new_claim.cluster_ref)
-    if request.query.get("run") and not request.dry_run:
-        raise InvalidInput.of_parameter("run", "is for a dry run: give dry_run too.")
+    if request.query.get("run"):
+        _check_run(request)
     warnings: list[dict[str, str]] = []
     if request.dry_run or not request.caller.machine:  # a cluster reads no warnings, and may claim many nodes
         from stockyard.operations.fleet.explain import plan_claim

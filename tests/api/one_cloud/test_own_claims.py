@@ -68,6 +68,15 @@ def names(answer):
     return {claim["name"] for claim in answer.json()["items"]}
 
 
+def test_a_cluster_client_is_shown_no_template_of_the_tenant(client, person):
+    body = {"cluster": "one", **WAITS}
+    for query, expected in (("dry_run=true&run=true", 403), ("run=true", 422), ("dry_run=true", 200)):
+        answer = client("POST", f"node-claims?{query}", body)
+        assert answer.status_code == expected, (query, answer.text)
+    answer = person("POST", "node-claims?dry_run=true&run=true", body)
+    assert (answer.status_code, answer.json()["plan"]["run"]) == (200, None), answer.text
+
+
 def test_a_cluster_client_creates_reads_and_deletes_claims_of_its_own_cluster(client, clusters, person, foreign_claims):
     cluster = clusters["one"][0]
     for name, named in (("by-name", "one"), ("by-id", cluster["id"])):
