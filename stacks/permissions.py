@@ -146,8 +146,7 @@ class Permissions:
         return table, page_key, self._fetch(), self._objects("logs", "s3:GetObject"), self._listing()
 
     def _machines(self) -> tuple[Statement, ...]:
-        # A machine without a token names its cluster only; whose it is says the index. What is told of a cluster's pods
-        # is written under a check that it is not on its way out, and what wakes the passes is sent at once and removed.
+        # The index says whose a machine's cluster is. Reports of pods check it, and what they wake is sent at once.
         actions = (*TABLE_CREATE, *TABLE_BATCH, "dynamodb:ConditionCheckItem", "dynamodb:DeleteItem")
         table, seals = self._table("due", "everything", actions=actions), self._cluster_secrets("kms:GenerateDataKey")
         own_secrets = self._own_secrets(self._names.identity_admin, self._names.machine_key)

@@ -8,7 +8,7 @@ from functions.node_providers import os_images
 from functions.node_providers.routes import http
 from stockyard import wiring
 from stockyard.domain.nodes.declared_types import declared
-from stockyard.domain.nodes.manifests import ProviderDocument, provider_manifest, provider_warnings
+from stockyard.domain.nodes.manifests import provider_manifest, provider_warnings
 from stockyard.domain.nodes.records import NodeEnvironment, NodeProvider
 from stockyard.domain.nodes.views import node_environment_view, node_provider_view, remarks
 from stockyard.domain.platform import is_foreign, provider_prefix
@@ -64,17 +64,7 @@ def create_node_provider(request: Request, services: Services) -> Answer:
     """Add a node provider. A source of nodes, with the node types that its document declares."""
     from stockyard.operations.node_providers.providers import create_provider, plan_creation
 
-    body = request.body
-    document = ProviderDocument(
-        name=body.name,
-        kind=body.kind,
-        block=body.block(),
-        display_name=body.display_name,
-        properties=dict(body.properties),
-        price_per_cost_unit=body.price_per_cost_unit,
-        labels=dict(body.labels),
-        annotations=dict(body.annotations),
-    )
+    document = request.body.document()
     if request.dry_run:
         provider = plan_creation(services, document)
         creates = [{"kind": "node-provider", "name": provider.name}]

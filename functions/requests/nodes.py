@@ -62,22 +62,10 @@ def _provider(provider: NodeProvider) -> Mapping[str, Any]:
 
 def create_provider(request: EventRequest) -> Mapping[str, Any]:
     """A new source of nodes."""
-    from stockyard.domain.nodes.manifests import ProviderDocument
     from stockyard.operations.node_providers import providers
 
-    body, services = request.body, wiring.services(request.tenant)
-    document = ProviderDocument(
-        name=body.name,
-        kind=body.kind,
-        block=body.block(),
-        display_name=body.display_name,
-        properties=dict(body.properties),
-        price_per_cost_unit=body.price_per_cost_unit,
-        labels=dict(body.labels),
-        annotations=dict(body.annotations),
-    )
-    identifier = request.lease.stable_id(ids.NODE_PROVIDER)
-    provider = providers.create_provider(services, document, request.actor, identifier)
+    services, identifier = wiring.services(request.tenant), request.lease.stable_id(ids.NODE_PROVIDER)
+    provider = providers.create_provider(services, request.body.document(), request.actor, identifier)
     audit(services, request, "CreateNodeProvider", provider.id)
     return _provider(provider)
 

@@ -192,10 +192,9 @@ def running_aws(
         stack.enter_context(unread_documents())
         stack.enter_context(limited_histories())
         stack.enter_context(scaled_waits(scale, TIMEOUTS))
-        stack.enter_context(tasks_of_their_account())
         stack.enter_context(heard_buses(listener))
-        stack.enter_context(trusted_roles())
-        stack.enter_context(lasting_principals())
+        for correction in (tasks_of_their_account, trusted_roles, lasting_principals):
+            stack.enter_context(correction())
         stack.enter_context(scarce_capacity(faults.capacity, faults.zones_down))
         stack.enter_context(instant_fleets(faults.capacity))
         stack.enter_context(account_quotas(faults.quotas))

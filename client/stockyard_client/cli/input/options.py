@@ -21,6 +21,7 @@ File = Annotated[str | None, typer.Option("--file", "-f", help="JSON or YAML doc
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its price; change nothing.")]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Go on, with a line for each change.")]
 Manifest = Annotated[bool, typer.Option("--manifest", help="As a document that `apply` takes.")]
+Tofu = Annotated[str | None, typer.Option(help="The program of OpenTofu; default: tofu on the path.")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end and show progress.")]
 KeepFailed = Annotated[
     int | None,

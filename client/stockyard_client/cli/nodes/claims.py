@@ -15,7 +15,7 @@ from stockyard_client.cli.documents.pointers import pointer
 from stockyard_client.cli.input.completion import claim_names, cluster_names, pool_names, provider_names, type_names
 from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.inputs import pairs, read_either, requirement
-from stockyard_client.cli.input.options import DryRun, File, KeepFailed, Manifest, Timeout, Wait, Watch
+from stockyard_client.cli.input.options import DryRun, File, KeepFailed, Manifest, Timeout, Tofu, Wait, Watch
 from stockyard_client.cli.nodes import power, type_filters
 from stockyard_client.cli.nodes.type_filters import check_memory
 from stockyard_client.cli.operations import listings, operations, updates
@@ -33,6 +33,10 @@ app.command("edit")(updates.edit_claim)
 app.command()(power.power)
 Name = Annotated[str, typer.Argument(metavar="CLAIM", help="Name or id.", autocompletion=claim_names)]
 Cluster = Annotated[str | None, typer.Option(help="The cluster, by name or id.", autocompletion=cluster_names)]
+Provider = Annotated[str | None, typer.Option(help="Default: the cheapest of all.", autocompletion=provider_names)]
+Refresh = Annotated[
+    bool, typer.Option("--refresh", help="With --dry-run: plan the template's run by the OpenTofu of this machine.")
+]
 
 
 @app.command()
@@ -41,9 +45,7 @@ def create(
     file: File = None,
     name: Annotated[str | None, typer.Option(help="Default: one is made.")] = None,
     cluster: Cluster = None,
-    provider: Annotated[
-        str | None, typer.Option(help="Default: the cheapest of all.", autocompletion=provider_names)
-    ] = None,
+    provider: Provider = None,
     node_type: Annotated[
         str | None, typer.Option("--type", help="Default: the cheapest that fits.", autocompletion=type_names)
     ] = None,
@@ -57,27 +59,23 @@ def create(
     label: Annotated[list[str] | None, typer.Option(help="key=value; may be repeated.")] = None,
     keep_failed: KeepFailed = None,
     dry_run: DryRun = False,
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="With --dry-run: plan the template's run by the OpenTofu of this machine.")
-    ] = False,
-    tofu: Annotated[str | None, typer.Option(help="The program of OpenTofu; default: tofu on the path.")] = None,
+    refresh: Refresh = False,
+    tofu: Tofu = None,
     wait: Wait = False,
     timeout: Timeout = None,
     output: Output = Form.TABLE,
 ) -> None:
     """Ask for a node, from a file, from options, or both (options win)."""
     context = contexts.of(run)
-    if refresh and not dry_run:
-        raise BadInput("--refresh is for a dry run: give --dry-run too")
     body, manifest = read_either(context, file, "claim", ["NodeClaim"]) if file else ({}, False)
+    if refresh:
+        _check_refresh(dry_run=dry_run, manifest=manifest)
     options = {"name": name, "cluster": cluster, "provider": provider, "type": node_type, "keep_failed": keep_failed}
     options = {key: value for key, value in options.items() if value is not None}
     resources = {**pairs(resource or []), **{k: v for k, v in (("cpu", cpu), ("memory", memory)) if v is not None}}
     check_memory(memory)
     named = {"cpu": cpu and "--cpu", "memory": memory and "--memory"}
     context.origins.append(_origin(options, resources, named, require, label))
-    if manifest and refresh:
-        raise BadInput("--refresh plans one claim: give it by options, or as a document of the API")
     if manifest:
         if options or resources or require or label or gpu:
             raise BadInput("a manifest says everything itself: give no options beside it")
@@ -102,6 +100,13 @@ def create(
         context.say(f"Next: stockyard claim describe {claim.name}")
     elif claim.operation_id:
         progress.say_how_to_follow(context, claim.operation_id)
+
+
+def _check_refresh(*, dry_run: bool, manifest: bool) -> None:
+    if not dry_run:
+        raise BadInput("--refresh is for a dry run: give --dry-run too")
+    if manifest:
+        raise BadInput("--refresh plans one claim: give it by options, or as a document of the API")
 
 
 def _plan(context: contexts.Context, output: Form, plan: Plan, tofu: str | None, *, refresh: bool) -> None:

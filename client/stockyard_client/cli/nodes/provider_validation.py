@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -11,7 +10,8 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.input.inputs import read_either
-from stockyard_client.cli.nodes.template_checks import LocalTofu, TemplateCheck, templates_of
+from stockyard_client.cli.input.options import Tofu
+from stockyard_client.cli.nodes.template_checks import TemplateCheck, local_tofu, templates_of
 from stockyard_client.cli.output import plans
 from stockyard_client.cli.output.output import Form, Output, write_document
 
@@ -24,7 +24,7 @@ def validate(
     file: Annotated[
         str, typer.Option("--file", "-f", help="JSON or YAML document or manifest; - reads standard input.")
     ],
-    tofu: Annotated[str | None, typer.Option(help="The program of OpenTofu; default: tofu on the path.")] = None,
+    tofu: Tofu = None,
     output: Output = Form.TABLE,
 ) -> None:
     """Check the document of a node provider. As a registration would, which is not made. Templates of Terraform are
@@ -55,10 +55,9 @@ def _template_checks(
     if not block:
         return ()
     entries = list(templates_of(block, f"/0/spec/{KIND}" if manifest else "/spec"))
-    program = tofu or shutil.which("tofu", path=context.environment.get("PATH"))
-    if program is None:
+    local = local_tofu(context.environment, tofu)
+    if local is None:
         return [TemplateCheck(pointer, "unchecked", _NO_TOFU) for pointer, _ in entries]
-    local = LocalTofu(program, context.environment)
     return [local.check(pointer, template) for pointer, template in entries]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -125,6 +126,12 @@ class LocalTofu:
         if not folder.is_relative_to(clone.resolve()) or not folder.is_dir():
             return f"The repository has no folder {git.get('subPath')} at {revision}."
         return folder
+
+
+def local_tofu(environment: Mapping[str, str], program: str | None) -> LocalTofu | None:
+    """OpenTofu by the program that is named, else the one on the path; None where there is none."""
+    found_program = program or shutil.which("tofu", path=environment.get("PATH"))
+    return LocalTofu(found_program, environment) if found_program is not None else None
 
 
 def _unchecked(pointer: str, reason: str) -> TemplateCheck:

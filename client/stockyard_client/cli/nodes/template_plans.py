@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -12,7 +11,14 @@ from typing import Any
 
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.documents.bad_input import BadInput
-from stockyard_client.cli.nodes.template_checks import INIT_SECONDS, LocalTofu, TemplateFault, fault_of, reason_of
+from stockyard_client.cli.nodes.template_checks import (
+    INIT_SECONDS,
+    LocalTofu,
+    TemplateFault,
+    fault_of,
+    local_tofu,
+    reason_of,
+)
 from stockyard_client.models import Plan
 
 PLAN_SECONDS = 600
@@ -38,10 +44,10 @@ class TemplatePlan:
 
 def tofu_of(context: Context, tofu: str | None) -> LocalTofu:
     """OpenTofu of this machine. ``BadInput`` where there is none."""
-    program = tofu or shutil.which("tofu", path=context.environment.get("PATH"))
-    if program is None:
+    local = local_tofu(context.environment, tofu)
+    if local is None:
         raise BadInput(_NO_TOFU)
-    return LocalTofu(program, context.environment)
+    return local
 
 
 def plan_of(tofu: LocalTofu, run: Mapping[str, Any]) -> TemplatePlan:

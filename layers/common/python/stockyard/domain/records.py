@@ -246,8 +246,7 @@ MESSAGES = "messages"
 class Outbox(VersionedRecord):
     """Message that must leave after a commit: ``workflow`` starts an execution, ``event`` goes to EventBridge.
 
-    Several of a commit are one item of kind ``messages``, whose payload has a list of them, each with its ``kind``: one
-    write is cheaper. Removed when sent; what stands here too long the minute schedule sends again.
+    ``messages`` are several of a commit, each with its ``kind``. Removed when sent; a minute schedule sends late ones.
     """
 
     kind: str

@@ -16,6 +16,7 @@ from stockyard.domain.models.nodes.node_fields import Annotations, DisplayName, 
 from stockyard.domain.models.plan import Remark
 from stockyard.domain.models.view_fields import CreatedAt, Message, Reason, UpdatedAt, Version
 from stockyard.domain.nodes import provider_kinds
+from stockyard.domain.nodes.manifests import ProviderDocument
 from stockyard.domain.nodes.records import NodeProvider
 from stockyard.domain.values.states import ReadyPhase
 
@@ -69,6 +70,19 @@ class NodeProviderCreate(Input):
     def block(self) -> dict[str, Any]:
         """The block as it is stored. Raises ``InvalidInput`` with a pointer per fault."""
         return _block(self.kind, self.spec)
+
+    def document(self) -> ProviderDocument:
+        """The provider that is asked for. Raises as ``block`` does."""
+        return ProviderDocument(
+            name=self.name,
+            kind=self.kind,
+            block=self.block(),
+            display_name=self.display_name,
+            properties=dict(self.properties),
+            price_per_cost_unit=self.price_per_cost_unit,
+            labels=dict(self.labels),
+            annotations=dict(self.annotations),
+        )
 
 
 class NodeProviderPatch(Input):
