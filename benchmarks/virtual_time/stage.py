@@ -37,6 +37,7 @@ from local.aws.corrections.quick.tables import quick_tables
 from local.aws.corrections.tables import atomic_tables
 from local.functions.patterns import any_filter, matches
 from local.testing import direct_table
+from local.testing.fresh_wiring import fresh_wiring
 from stacks.functions import FUNCTIONS
 from stockyard import wiring
 
@@ -334,6 +335,7 @@ def deployed(stage: Stage, template: Mapping[str, Any]) -> Iterator[Stage]:
 
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, ENVIRONMENT))
+        stack.enter_context(fresh_wiring())
         stack.enter_context(mock_aws())
         for correction in (quick_tables, capacity.counted_capacity, atomic_tables):
             stack.enter_context(correction())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from functions.clusters import handler
+from local.testing.fresh_wiring import fresh_wiring
 from stockyard import wiring
 from stockyard.domain.records import AuditRecord
 from stockyard.edge import paths
@@ -23,7 +25,7 @@ VIEWERS, OPERATORS, ADMINS, PLATFORMS = (f"stockyard-{name}" for name in ("viewe
 
 
 @pytest.fixture
-def minting(monkeypatch: pytest.MonkeyPatch) -> Minting:
+def minting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Minting]:
     minting = Minting(make_world())
 
     class Everybody:
@@ -35,8 +37,8 @@ def minting(monkeypatch: pytest.MonkeyPatch) -> Minting:
     monkeypatch.setattr(wiring, "_limits", Everybody)
     monkeypatch.setattr("stockyard.edge.origin.check", lambda *_: None)
     monkeypatch.setenv("STOCKYARD_TABLE", "t")
-    wiring.configuration.cache_clear()
-    return minting
+    with fresh_wiring():
+        yield minting
 
 
 def ask(method: str, path: str, *roles: str, query: str = "", tenant: str = "acme") -> tuple[int, Any]:

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,17 @@ from typing import Any
 import pytest
 
 from functions.records import contract, handler
-from stockyard import wiring
+from local.testing.fresh_wiring import fresh_wiring
 
 ROOT = Path(__file__).resolve().parents[3]
 ELSEWHERE = re.compile(r"(?:https?:)?//[a-z0-9]", re.IGNORECASE)
 
 
 @pytest.fixture
-def get(monkeypatch: pytest.MonkeyPatch) -> Any:
+def get(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Asks the function, without a token."""
     monkeypatch.setattr("stockyard.edge.origin.check", lambda *_: None)
     monkeypatch.setenv("STOCKYARD_TABLE", "t")
-    wiring.configuration.cache_clear()
 
     def call(path: str, **headers: str) -> dict[str, Any]:
         return handler.http.handle(
@@ -41,7 +41,8 @@ def get(monkeypatch: pytest.MonkeyPatch) -> Any:
             None,
         )
 
-    return call
+    with fresh_wiring():
+        yield call
 
 
 def test_document_is_the_committed_one(get: Any) -> None:

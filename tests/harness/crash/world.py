@@ -33,6 +33,7 @@ from local.aws.accounts import OWN_ACCOUNT, REGION
 from local.aws.corrections.tables import atomic_tables
 from local.functions.invocation import Invocation, failure
 from local.testing import direct_table
+from local.testing.fresh_wiring import fresh_wiring
 from stacks import workflows
 from stockyard import wiring
 from stockyard.adapters import catalog
@@ -76,8 +77,6 @@ _ENVIRONMENT = {
 }
 _IDENTITY = frozenset({"create_client", "find_client", "client_secret", "delete_client", "owned_clients"})
 _DEPLOYER = frozenset({"deploy"})
-_CACHED = tuple(value for value in vars(wiring).values() if hasattr(value, "cache_clear"))
-"""Everything that the composition root makes once for a process."""
 
 
 class TwoClusters(Exception):
@@ -343,9 +342,7 @@ def crash_world(
         stack.callback(world.close)
         stack.enter_context(patch.dict(os.environ, _ENVIRONMENT))
         stack.enter_context(credentials(OWN_ACCOUNT))
-        for cached in _CACHED:
-            cached.cache_clear()
-            stack.callback(cached.cache_clear)
+        stack.enter_context(fresh_wiring())
         direct_table.make(TABLE)
         client: Callable[..., Any] = boto3.client
         client("events", region_name=REGION).create_event_bus(Name="stockyard")
