@@ -80,6 +80,13 @@ def test_our_own_cases_pass(levels: bugs.Levels) -> None:
     ]
 
 
+def test_types_fit_the_pool_of_the_example_for_karpenter(levels: bugs.Levels) -> None:
+    text = (ROOT / "examples" / "karpenter.yaml").read_text(encoding="utf-8")
+    expected = {"status": 200, "pools": 1, "types_that_fit": {"min": 2}, "among_them": ["m6i.large", "m7i.xlarge"]}
+    case = {"id": "example", "level": "apply", "what": "x", "rule": "x", "text": text, "expected": expected}
+    assert levels.outcome("example", case).problem is None
+
+
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the cases of public bug reports are not beside the project")
 def test_cases_of_public_bug_reports_pass(levels: bugs.Levels) -> None:
     outcomes = [levels.outcome(name, case) for name, case in bugs.cases([SHARED])]

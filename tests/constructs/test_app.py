@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
+import runpy
+import tomllib
 from collections.abc import Mapping
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from local.cloudformation import StackFailed, custom_resources
 from stacks.node import use_bundled_node
@@ -87,6 +92,19 @@ def test_the_app_is_deployed_changed_rolled_back_and_deleted(templates: Mapping[
         region.runner.delete(stack)
         region.settle()
         assert region.product.things() == before
+
+
+def test_the_app_starts_as_its_settings_say(example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (program, file) = json.loads((EXAMPLE.parent / "cdk.json").read_text())["app"].split()
+    assert (program, EXAMPLE.parent / file) == ("python", EXAMPLE)
+    for line in (EXAMPLE.parent / "requirements.txt").read_text().splitlines():
+        needed = Requirement(line)
+        own = tomllib.loads((EXAMPLE.parents[2] / "constructs" / "pyproject.toml").read_text())["project"]
+        version = own["version"] if needed.name == own["name"] else importlib.metadata.version(needed.name)
+        assert version in needed.specifier, line
+    monkeypatch.setattr("aws_cdk.App", partial(importlib.import_module("aws_cdk").App, outdir=str(tmp_path)))
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert len(custom_resources(json.loads((tmp_path / "Platform.template.json").read_text()))) == 3
 
 
 @pytest.fixture(scope="module")

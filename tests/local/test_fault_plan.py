@@ -10,16 +10,13 @@ import pytest
 
 from local import fault_plan
 from local.cloud import ROOT, LocalCloud
-from local.fault_plan import FaultPlan, MachinePlan, PlanError
+from local.fault_plan import FaultPlan, PlanError
 from local.testing.example import body_without_nodes
 
 EXAMPLE = body_without_nodes()
 
 
-def test_the_example_plan_is_read() -> None:
-    plan = fault_plan.read(ROOT / "examples" / "faults.json")
-    assert plan.throttled["ec2:CreateVpc"] == 3
-    assert plan.capacity
+def test_a_plan_may_be_empty() -> None:
     assert fault_plan.FaultPlan() == FaultPlan.model_validate({})
 
 
@@ -84,13 +81,10 @@ def wait_for_end(cloud: LocalCloud, operation: str) -> dict[str, Any]:
     raise AssertionError("it did not end in time")
 
 
-def test_missing_capacity_fails_a_cluster_with_a_reason_and_removes_its_resources(tmp_path: Path) -> None:
-    """Throttled calls are retried; a node type without capacity fails the cluster; deletion leaves nothing."""
-    plan = FaultPlan(
-        throttled={"ec2:CreateVpc": 2, "iam:CreateRole": 2},
-        capacity={"t3.xlarge": 0},
-        machines=MachinePlan(boot_seconds=(0.0, 0.1)),
-    )
+def test_the_cluster_of_the_example_plan_fails_for_want_of_capacity(tmp_path: Path) -> None:
+    """Calls that are throttled are tried again, the reason is told, and its deletion leaves nothing."""
+    plan = fault_plan.read(ROOT / "examples" / "faults.json")
+    assert (dict(plan.throttled), dict(plan.capacity)) == ({"ec2:CreateVpc": 3, "iam:CreateRole": 3}, {"t3.xlarge": 0})
     with LocalCloud(home=tmp_path, schedules=False, plan=plan) as cloud:
         cluster = cloud.call("POST", "/v1/clusters", EXAMPLE)
         operation = wait_for_end(cloud, cluster["operation_id"])

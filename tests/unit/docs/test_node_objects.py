@@ -14,11 +14,14 @@ from stockyard.domain.models.manifests.read_manifests import read_manifests
 from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.nodes.manifests import ProviderDocument
 from stockyard.domain.pools.manifests import PoolsDocument
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Outbox
 from stockyard.edge.http.yaml_body import parse
 from stockyard.errors import VendorRefused
 from stockyard.lifecycle.nodes.drift import _NOT_OF_THE_TEMPLATE, ALL_REASONS, TEMPLATE
 from stockyard.operations.listing import every
+from stockyard.operations.manifests.apply import apply_manifests
+from stockyard.operations.manifests.desired import read_desired
 from stockyard.operations.manifests.documents import sorted_out
 from stockyard.operations.node_claims.change import change_claim
 from stockyard.ports import Remove
@@ -106,10 +109,16 @@ def test_an_example_is_a_manifest(file: str, name: str, kind: str) -> None:
     assert (read.name, read.kind) == (name, kind)
 
 
-def test_the_example_of_a_file_for_karpenter_is_read_but_for_what_is_not_ours() -> None:
+def test_the_example_of_a_file_for_karpenter_is_applied_but_for_what_is_not_ours(world: World) -> None:  # noqa: F811
     sent = sorted_out(parse((ROOT / "examples/karpenter.yaml").read_bytes(), 32))
     (pools,) = read_manifests(sent.documents, places=sent.places)
     assert isinstance(pools, PoolsDocument)
     assert [pool.name for pool in pools.pools] == ["general"]
     left_out = [(0, "kind"), (1, "kind"), (2, "metadata", "namespace")]
     assert [place for place, _ in sent.warnings] == left_out
+    world.create("demo")
+    nodes = Nodes.of(world.registry, world.services, world.clock)
+    desired = read_desired(nodes.services, list(sent.documents), "user:ann", admin=False)
+    (result,) = apply_manifests(nodes.services, desired, "user:ann", "req-1")
+    (pool,) = every(nodes.services.store, Pool)
+    assert (result["action"], pool.name, pool.limits) == ("created", "general", {"nodes": "10"})
