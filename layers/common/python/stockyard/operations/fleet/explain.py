@@ -155,12 +155,13 @@ def _node_view(services: Services, claim: NodeClaim) -> dict[str, Any] | None:
 
 
 def _evaluations(
-    services: Services, claim: NodeClaim, *, ahead: bool = False
+    services: Services, claim: NodeClaim, *, ahead: bool = False, draft: Cluster | None = None
 ) -> tuple[Sequence[Evaluation], Sequence[Evaluation], str, str]:
     """Every node type, the instructive ones among them, the reason of a claim that cannot be placed, and the savings of
-    a wider request. ``ahead``: as it will be when the claim's cluster is ready."""
+    a wider request. ``ahead``: as it will be when the claim's cluster is ready. ``draft``: its cluster, which may not
+    be written yet."""
     catalog = load(services)
-    request = ClaimReader(services, catalog, allowed_types(services), ahead=ahead).read(claim)
+    request = ClaimReader(services, catalog, allowed_types(services), ahead=ahead, draft=draft).read(claim)
     if isinstance(request, Refused):
         return (), (), request.message, ""
     now = availability(services, catalog, services.clock.now())
@@ -247,24 +248,31 @@ def kept_for_pods(types: Sequence[NodeType], asked_keys: Collection[str] = ()) -
     return f"{text}, and no node of {'it' if single else 'them'} can be made yet: {'; '.join(reasons)}."
 
 
-def fitting_types(services: Services, claim: NodeClaim) -> list[PricedType]:
-    """The node types that the claim, or a narrower one, could get now or once they are free and the cluster is ready,
-    each with the price of its cheapest launch."""
-    evaluations, *_ = _evaluations(services, claim, ahead=True)
+def fitting_types(services: Services, cluster: Cluster, claim: NodeClaim) -> list[PricedType]:
+    """The node types that the claim of the cluster, or a narrower one, could get now or once they are free and the
+    cluster is ready, each with the price of its cheapest launch."""
+    evaluations, *_ = _evaluations(services, claim, ahead=True, draft=cluster)
     return [PricedType(v.node_type, v.usd_hour) for v in evaluations if v.rule in _FITTING]
 
 
 def cheapest(
-    services: Services, claim: NodeClaim, waits: str, *, for_pods: bool = False, ahead: bool = False
+    services: Services,
+    claim: NodeClaim,
+    waits: str,
+    *,
+    for_pods: bool = False,
+    ahead: bool = False,
+    draft: Cluster | None = None,
 ) -> tuple[Evaluation | None, dict[str, Any]]:
     """The way that the claim would be placed now, if any, and what a plan says of that: the ``verdict``, node types in
     ``groups``, and one by one those that were ``rejected``. ``waits`` says what happens when nothing fits.
 
     ``for_pods``: the claim stands for those that pods will ask for. Where nothing else fits, node types are not
     rejected that are kept for pods which ask for what they have; the verdict tells of them. ``ahead``: a cluster that
-    is not ready is taken as it will be, with zones that nobody knows yet.
+    is not ready is taken as it will be, with zones that nobody knows yet. ``draft``: the claim's cluster, which may not
+    be written yet.
     """
-    _, relevant, refused, opt_in = _evaluations(services, claim, ahead=ahead)
+    _, relevant, refused, opt_in = _evaluations(services, claim, ahead=ahead, draft=draft)
     best = next((evaluation for evaluation in relevant if evaluation.selected), None)
     limited_types = [v for v in relevant if v.rule in _FOR_SOME_PODS] if for_pods and best is None else []
     if limited_types and not refused:
@@ -275,7 +283,7 @@ def cheapest(
     lacking = unnamed_cluster(claim) if best is None else None
     advice = opt_in
     if best is None and not claim.provider_ref:
-        cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
+        cluster = draft or (services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None)
         advice = missing_provider(services, cluster, load(services).providers)
     judged = {
         "verdict": refused or lacking or " ".join(filter(None, (verdict(relevant, waits=waits), advice))),

@@ -46,15 +46,22 @@ class ClaimReader:
     """Reads the claims of one batch; clusters are looked up once."""
 
     def __init__(
-        self, services: Services, catalog: Catalog, allowed: tuple[str, ...] | None, *, ahead: bool = False
+        self,
+        services: Services,
+        catalog: Catalog,
+        allowed: tuple[str, ...] | None,
+        *,
+        ahead: bool = False,
+        draft: Cluster | None = None,
     ) -> None:
-        """``ahead``: clusters are taken as they will be when they are ready."""
+        """``ahead``: clusters are taken as they will be when they are ready. ``draft``: a cluster that the table may
+        not have yet, to which claims refer by its id."""
         self._ahead = ahead
         self._services = services
         self._catalog = catalog
         self._allowed = allowed
         self._reader = Reader()
-        self._clusters: dict[str, Cluster | None] = {}
+        self._clusters: dict[str, Cluster | None] = {draft.id: draft} if draft is not None else {}
         self._out_of_reach: dict[str, frozenset[str]] = {}
         """By the claims' reference to a cluster."""
         self._ids_of_zones: dict[str, Mapping[str, Mapping[str, str]]] = {}

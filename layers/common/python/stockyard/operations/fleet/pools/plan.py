@@ -54,7 +54,7 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
         )
     count = wanted_nodes(pool)
     for_pods = pool.kind == DYNAMIC and not count
-    best, judged = cheapest(services, claim, "its nodes will wait", for_pods=for_pods, ahead=True)
+    best, judged = cheapest(services, claim, "its nodes will wait", for_pods=for_pods, ahead=True, draft=cluster)
     creates = [{"kind": "pool", "name": pool.name}]
     items: list[PriceItem] = []
     if best is not None:
@@ -134,7 +134,8 @@ def limit_warnings(services: Services, cluster: Cluster, new_pool: NewPool) -> l
     unused = [name for name in new_pool.limits if "/" in name]
     resources = resources_of(services) if unused else set()
     texts = [(name, f"No node type has {name} now: it limits nothing.") for name in unused if name not in resources]
-    types = fitting_types(services, draft_claim(services, cluster.id, draft(services, cluster.id, new_pool, "")))
+    pool = draft(services, cluster.id, new_pool, "")
+    types = fitting_types(services, cluster, draft_claim(services, cluster.id, pool))
     return [
         {"pointer": pointer("limits", *([name] if name else [])), "detail": words}
         for name, words in (*texts, *too_small(new_pool.limits, types))
