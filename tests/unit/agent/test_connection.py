@@ -36,7 +36,8 @@ class Wire:
     def __post_init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
 
     def _accept(self) -> None:
         while True:
@@ -64,6 +65,9 @@ class Wire:
         self.closed.set()
 
     def close(self) -> None:
+        # A socket that is only closed stays open for a thread in accept(), which takes calls of whoever comes next.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._listener.close()
 
 

@@ -77,7 +77,8 @@ def test_a_reservation_is_asked_for_again_while_it_may_have_been_extended(
     unknown = replace(of_block, reserved_until=None)
     assert reservations.to_ask([unknown], now) == [unknown]
     later = times.to_text(times.from_text(until) + timedelta(days=1))
-    monkeypatch.setattr(SimulatedNodes, "ends_at", lambda *_: later, raising=False)
+    # not on its class: what a class can do, a check of a protocol remembers
+    monkeypatch.setattr(services.node_sources["simulated"], "ends_at", lambda *_: later, raising=False)
     reservations.ask(services, claim.id)
     assert yard.nodes.now(claim).reserved_until == later
 

@@ -8,7 +8,6 @@ import pytest
 
 from stockyard.operations.node_claims.comparisons import compare_machine
 from stockyard.ports import Replace
-from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.unit.operations.fleet.disruption.conftest import Pods
 
 FIXED = "fixed"
@@ -17,8 +16,10 @@ FIXED = "fixed"
 def test_a_machine_that_differs_is_replaced_when_a_budget_allows_it(
     pods: Pods, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SimulatedNodes, "template_mark", lambda *_: "commit-2", raising=False)
-    monkeypatch.setattr(SimulatedNodes, "drift", lambda *_: "image: noble instead of jammy", raising=False)
+    # not on its class: what a class can do, a check of a protocol remembers
+    source = pods.yard.nodes.services.node_sources["simulated"]
+    monkeypatch.setattr(source, "template_mark", lambda *_: "commit-2", raising=False)
+    monkeypatch.setattr(source, "drift", lambda *_: "image: noble instead of jammy", raising=False)
     pods.yard.pool(FIXED, quantity=2, disruption={"budgets": [{"nodes": "0", "reasons": ["Drifted"]}]})
     pods.run(4)
     old = {claim.id for claim in pods.claims()}
@@ -31,7 +32,7 @@ def test_a_machine_that_differs_is_replaced_when_a_budget_allows_it(
     pool = pods.yard.now(FIXED)
     opened = replace(pool, disruption={"budgets": [{"nodes": "1"}]}, version=pool.version + 1)
     pods.yard.nodes.services.store.commit(Replace(opened))
-    monkeypatch.setattr(SimulatedNodes, "drift", lambda *_: None, raising=False)
+    monkeypatch.setattr(source, "drift", lambda *_: None, raising=False)
     pods.last_picture, pods.fewest = "", 10
     pods.run(40)
     assert not old & {claim.id for claim in pods.claims()}
