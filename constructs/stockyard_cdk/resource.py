@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
-from aws_cdk import CustomResource, Duration, RemovalPolicy, Stack, Token
+import jsii
+from aws_cdk import (
+    CfnDeletionPolicy,
+    CfnResource,
+    CustomResource,
+    Duration,
+    IStableStringProducer,
+    Lazy,
+    RemovalPolicy,
+    Stack,
+    Token,
+)
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct, IDependable
 
@@ -13,6 +24,20 @@ from stockyard_cdk.connection import Stockyard
 
 SERVICE_TIMEOUT = Duration.hours(1)
 """The longest that CloudFormation waits for a custom resource."""
+
+
+@jsii.implements(IStableStringProducer)
+class _WhenReplaced:
+    """``Retain`` where the template keeps what was replaced, at the end of the synthesis; else nothing."""
+
+    def __init__(self, construct: StockyardResource) -> None:
+        self._construct = construct
+
+    def produce(self) -> str | None:
+        """See ``IStableStringProducer``."""
+        resource = self._construct.resource.node.default_child
+        options = cast(CfnResource, resource).cfn_options
+        return "Retain" if options.update_replace_policy == CfnDeletionPolicy.RETAIN else None
 
 
 class StockyardResource(Construct):
@@ -40,6 +65,8 @@ class StockyardResource(Construct):
         stack = Stack.of(self)
         self.document = stack.to_json_string(dict(document))
         properties: dict[str, Any] = {"Kind": kind, "Document": self.document}
+        # What was made in its place is looked for when the stack is deleted, but where what is replaced shall stay.
+        properties["WhenReplaced"] = Lazy.string(_WhenReplaced(self))
         if goes_on:
             properties["AtLimit"] = "Continue"
         if adopt:

@@ -7,7 +7,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,6 +114,15 @@ class Api:
             if refusal.status == 404:
                 return None
             raise
+
+    def every(self, path: str) -> Iterator[Mapping[str, Any]]:
+        """All records of the collection ``/v1/path``; none where the collection is gone."""
+        query = "page_size=200"
+        while (page := self.get(f"{path}?{query}")) is not None:
+            yield from page.body["items"]
+            if page.body.get("next_page_token") is None:
+                return
+            query = urllib.parse.urlencode({"page_size": 200, "page_token": page.body["next_page_token"]})
 
     def call(
         self, method: str, path: str, body: Any = None, *, key: str | None = None, version: str | None = None

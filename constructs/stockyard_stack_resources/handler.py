@@ -16,7 +16,7 @@ from stockyard_stack_resources.identity import Identity
 from stockyard_stack_resources.life import Life, kind_of_path
 from stockyard_stack_resources.proofs import by_role, by_secret
 from stockyard_stack_resources.requests import Change, Target
-from stockyard_stack_resources.stack import Look, check_awaited, is_living, looking
+from stockyard_stack_resources.stack import Look, check_awaited, is_last, is_living, looking
 from stockyard_stack_resources.steps import STEPS, physical_id_of_step
 
 LIMIT_SECONDS = "STOCKYARD_LIMIT_SECONDS"
@@ -87,13 +87,19 @@ class Handler:
     def _removed(self, event: Mapping[str, Any]) -> bool:
         if event["ResourceProperties"].get("Kind") in STEPS:
             return True
-        physical_id = str(event["PhysicalResourceId"])
+        physical_id, since = str(event["PhysicalResourceId"]), datetime.fromisoformat(event["Since"])
         identity = Identity.of_physical_id(physical_id)
         if identity is None:  # nobody has ever answered, so CloudFormation has made up an id
             identity = Target.read(event, event["ResourceProperties"]).identity
-        elif is_living(physical_id, self.look(event["StackId"], event["LogicalResourceId"])):
+            return self.life.remove(identity, kind_of_path(identity.path), since)
+        resource = self.look(event["StackId"], event["LogicalResourceId"])
+        if is_living(physical_id, resource):
             return True
-        return self.life.remove(identity, kind_of_path(identity.path), datetime.fromisoformat(event["Since"]))
+        kind = kind_of_path(identity.path)
+        retains = event["ResourceProperties"].get("WhenReplaced") == "Retain"
+        if is_last(physical_id, resource) and not retains and not self.life.remove_replacements(identity, kind, since):
+            return False
+        return self.life.remove(identity, kind, since)
 
 
 @cache

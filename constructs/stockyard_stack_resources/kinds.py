@@ -14,29 +14,40 @@ Record = Mapping[str, Any]
 """A resource as the API shows it."""
 OWNER = "cloudformation-owner"
 """The tag, or with a prefix the annotation, that marks a resource of a stack."""
-_PROFILE_MARK = re.compile(r"\[cloudformation-owner ([0-9a-f]+)\]")
+REPLACES = "cloudformation-replaces"
+"""The tag or annotation beside it of one that was made in place of another: the mark of that one."""
+_PROFILE_MARK = re.compile(r"\[cloudformation-owner ([0-9a-f]+)(?: replaces ([0-9a-f]+))?\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Place of the owner's mark: a map of the document, or the description where there is none."""
+    """Place of the owner's mark: keys of a map of the document, or the description where there is none."""
 
     field: str
-    key: str | None = None
+    prefix: str | None = None
+    """Beginning of both keys of the map; None for a mark in a text."""
 
-    def put(self, document: Mapping[str, Any], token: str) -> dict[str, Any]:
-        """The document with the mark."""
-        if self.key is None:
-            text = str(document.get(self.field) or "")
-            return {**document, self.field: f"{text} [{OWNER} {token}]".strip()}
-        return {**document, self.field: {**(document.get(self.field) or {}), self.key: token}}
+    def put(self, document: Mapping[str, Any], token: str, replaces: str | None = None) -> dict[str, Any]:
+        """The document with the mark. ``replaces`` is that of the resource in whose place this one is made."""
+        if self.prefix is None:
+            words = f"{OWNER} {token}" + (f" replaces {replaces}" if replaces else "")
+            return {**document, self.field: f"{document.get(self.field) or ''} [{words}]".strip()}
+        marks = {f"{self.prefix}{OWNER}": token, **({f"{self.prefix}{REPLACES}": replaces} if replaces else {})}
+        return {**document, self.field: {**(document.get(self.field) or {}), **marks}}
 
     def read(self, record: Record) -> str | None:
         """The mark of a record, None without one."""
-        if self.key is None:
+        return self._part(record, OWNER, 1)
+
+    def replaced(self, record: Record) -> str | None:
+        """The mark of the resource in whose place the record was made, None without one."""
+        return self._part(record, REPLACES, 2)
+
+    def _part(self, record: Record, key: str, group: int) -> str | None:
+        if self.prefix is None:
             match = _PROFILE_MARK.search(str(record.get(self.field) or ""))
-            return match and match.group(1)
-        value = (record.get(self.field) or {}).get(self.key)
+            return match and match.group(group)
+        value = (record.get(self.field) or {}).get(f"{self.prefix}{key}")
         return None if value is None else str(value)
 
 
@@ -81,9 +92,9 @@ class Kind:
             values[name] = value
         return values
 
-    def body(self, document: Mapping[str, Any], token: str) -> dict[str, Any]:
+    def body(self, document: Mapping[str, Any], token: str, replaces: str | None) -> dict[str, Any]:
         """Body of its creation."""
-        return self.mark.put({key: value for key, value in document.items() if key != self.parent}, token)
+        return self.mark.put({key: value for key, value in document.items() if key != self.parent}, token, replaces)
 
 
 def _with(*names: str, **more: str) -> Callable[[Record], Mapping[str, Any]]:
@@ -103,8 +114,8 @@ def _kind(name: str, collection: str, mark: Mark, outputs: Callable[[Record], Ma
     )
 
 
-_TAG = Mark("tags", OWNER)
-_ANNOTATION = Mark("annotations", f"stockyard.dev/{OWNER}")
+_TAG = Mark("tags", "")
+_ANNOTATION = Mark("annotations", "stockyard.dev/")
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (

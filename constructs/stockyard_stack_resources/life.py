@@ -50,7 +50,7 @@ class Life:
     def _creation(self, change: Change) -> Record | None:
         """The resource of a creation. A repeated one is answered as the first one was."""
         target = change.target
-        body = target.kind.body(target.complete(self.read_secret), target.identity.token)
+        body = target.kind.body(target.complete(self.read_secret), target.identity.token, change.replaces)
         try:
             reply = self.api.call("POST", target.kind.home(target.document), body, key=change.key)
         except Refused as refusal:
@@ -96,7 +96,8 @@ class Life:
             raise StackResourceError(f"{', '.join(sorted(refused))} cannot be changed; a new {kind.name} can have it")
         whole = target.complete(self.read_secret) if change.sends_secrets else dict(target.document)
         if kind.mark.read(record.body) is not None:
-            whole, old = kind.mark.put(whole, target.identity.token), kind.mark.put(old, target.identity.token)
+            marks = target.identity.token, kind.mark.replaced(record.body)
+            whole, old = kind.mark.put(whole, *marks), kind.mark.put(old, *marks)
         unsaid = {"name", *(field for field in (*kind.fixed, *kind.once) if "." not in field)}
         unsaid |= {kind.parent} if kind.parent else set()
         new = {key: value for key, value in whole.items() if key not in unsaid}
@@ -145,6 +146,16 @@ class Life:
                 raise
             return False
         return self.api.get(identity.path) is None
+
+    def remove_replacements(self, identity: Identity, kind: Kind, since: datetime) -> bool:
+        """One step of the removal of what was made in the place of a resource that still was the stack's when the stack
+        was deleted; whether there is none. Nobody has ever told CloudFormation of it."""
+        home = identity.path.rpartition("/")[0]
+        for record in self.api.every(home):
+            if kind.mark.replaced(record) == identity.token:
+                self.remove(Identity(f"{home}/{record['name']}", str(kind.mark.read(record))), kind, since)
+                return False
+        return True
 
     def _check_deletion(self, record: Record) -> bool:
         operation_id = record.get("operation_id")

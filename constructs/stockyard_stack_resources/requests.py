@@ -83,6 +83,12 @@ class Change:
         return self.previous != self.target.identity.physical_id
 
     @property
+    def replaces(self) -> str | None:
+        """Mark of the resource in whose place this one is made, None where there is none."""
+        identity = Identity.of_physical_id(self.previous) if self.makes and self.previous is not None else None
+        return None if identity is None else identity.token
+
+    @property
     def sends_secrets(self) -> bool:
         """Whether secrets are sent: with what is new, with other secrets, and with what stands beside them. An account
         whose credentials are sent has to be proven anew."""

@@ -63,6 +63,11 @@ def is_living(physical_id: str, resource: StackResource | None) -> bool:
     return resource is not None and resource.physical_id == physical_id and not resource.status.startswith("DELETE")
 
 
+def is_last(physical_id: str, resource: StackResource | None) -> bool:
+    """Whether the stack deletes the resource of that physical id, and has none after it: not one that was replaced."""
+    return resource is not None and resource.physical_id == physical_id and resource.status.startswith("DELETE")
+
+
 def sent_at(response_url: str) -> datetime | None:
     """Time at which CloudFormation has signed the response URL; None where it does not say."""
     query = urllib.parse.parse_qs(urllib.parse.urlsplit(response_url).query)
