@@ -2,7 +2,7 @@
 
 A served local cloud with the stage's rate limits. Tenant A (acme) has a cluster whose users may create pods, an EC2
 provider of all types, and ``--claims`` claims that nothing fits; its people ask for plans, simulations, profiles and
-manifests as heavy as they may be (``hostile_attacks``), all at once, for ``--seconds``. Somebody without a token sends
+manifests as heavy as they may be (``attacks``), all at once, for ``--seconds``. Somebody without a token sends
 ``--anonymous`` requests meanwhile. Tenant B (globex) asks for a node of its own simulated provider every ``PAUSE``
 seconds, deletes it after ``LIFE_SECONDS``, reads its things, and has a cluster over which passes are due again and
 again; first alone (``--quiet`` seconds), then beside A.
@@ -39,8 +39,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.claims import catalogue, offers
-from benchmarks.hostile_attacks import Target, attacks
-from benchmarks.hostile_victim import INTERVAL_SECONDS, Victim, accepted, claim_manifest, patient
+from benchmarks.hostility.attacks import Target, attacks
+from benchmarks.hostility.victim import INTERVAL_SECONDS, Victim, accepted, claim_manifest, patient
 from benchmarks.node_claims import raise_quota
 from local.testing.example import example_body
 from local.testing.serving import Answer, Served, http, serve

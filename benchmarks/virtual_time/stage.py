@@ -113,6 +113,16 @@ class Stage:
 
     # --- what is deployed ---
 
+    @contextmanager
+    def tables(self) -> Iterator[None]:
+        """Inside this context the product's table is there."""
+        with ExitStack() as stack:
+            stack.enter_context(mock_aws())
+            for correction in (quick_tables, capacity.counted_capacity, atomic_tables):
+                stack.enter_context(correction())
+            direct_table.make(TABLE)
+            yield
+
     def deploy(self, template: Mapping[str, Any]) -> None:
         """Read the stream's readers and the bus's rules off the stage's template."""
         names = {
@@ -336,10 +346,7 @@ def deployed(stage: Stage, template: Mapping[str, Any]) -> Iterator[Stage]:
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, ENVIRONMENT))
         stack.enter_context(fresh_wiring())
-        stack.enter_context(mock_aws())
-        for correction in (quick_tables, capacity.counted_capacity, atomic_tables):
-            stack.enter_context(correction())
-        direct_table.make(TABLE)
+        stack.enter_context(stage.tables())
         stack.enter_context(patch.object(BaseClient, "_make_api_call", call))
         clock, silence = _Clock(stage), _Silence()
         stack.enter_context(patch.object(wiring, "clock", lambda: clock))

@@ -1,0 +1,47 @@
+"""The benchmark of a fleet: a small one lives for some minutes, and what it prints adds up."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.fleet import Fleet, played
+from benchmarks.virtual_fleet.limits import LIMITS, Bucket, Limit, limit_of
+from benchmarks.virtual_fleet.load import Rates
+from benchmarks.virtual_fleet.tally import spread
+
+BUSY = Rates(pods=60.0, claims=20.0, spot_losses=20.0, looks=40.0)
+
+
+def test_a_small_fleet_lives() -> None:
+    lines: list[dict[str, object]] = []
+    total = played(Fleet(1, 4, 1), BUSY, 1, 0.12, 60.0, lines.append)
+    assert [line["hours"] for line in lines] == [0.12]
+    assert total["faults"] == {}
+    assert total["refused"] == {}
+    assert total["bind"]["n"] > 0
+    assert total["bind"]["p95"] < 2
+    for name in ("autoscaler", "disruptor", "machines", "node_phases", "reaper", "relay", "scheduler"):
+        assert total["invocations"][name] > 0
+    calls = total["calls"]
+    assert min(calls["ec2 CreateFleet"], calls["ec2 TerminateInstances"], calls["transitions"]) > 0
+    assert sum(total["units_by_function"].values()) == pytest.approx(sum(total["units"].values()), rel=0.01)
+    assert total["usd_hour"] == pytest.approx(sum(total["usd"].values()) / 0.12, rel=0.01)
+
+
+def test_a_bucket_is_refilled_while_time_passes() -> None:
+    bucket = Bucket(Limit(10, 2, ""))
+    for _ in range(6):
+        bucket.take(0.0)
+    bucket.take(100.0)
+    assert (bucket.used, bucket.tokens) == (0.6, 9)
+
+
+def test_the_longest_name_of_a_limit_counts() -> None:
+    assert limit_of("ec2 DescribeInstances") == ("ec2 Describe", LIMITS["ec2 Describe"])
+    assert limit_of("ec2 RunInstances") == ("ec2", LIMITS["ec2"])
+    assert limit_of("iam ListRoles") is None
+
+
+def test_a_spread_has_the_nearest_ranks() -> None:
+    assert spread([3.0, 1.0, 2.0]) == {"n": 3, "p50": 2.0, "p95": 3.0, "most": 3.0}
+    assert spread([]) == {"n": 0}
