@@ -16,7 +16,7 @@ LOCAL = --port $(PORT) $(if $(LOCAL_HOME),--home $(LOCAL_HOME)) $(if $(KEYCLOAK)
 DOCUMENTS = $(filter-out docs/settings.md docs/security-routes.md,$(wildcard docs/*.md docs/decisions/*.md))
 .DEFAULT_GOAL := help
 
-.PHONY: help setup run serve test test-console test-keycloak test-kubernetes check synth bench soak kubernetes vault tofu cost new-provider format openapi template wheels settings docs clean
+.PHONY: help setup run serve test test-console test-keycloak test-kubernetes check synth bench soak kubernetes vault tofu prometheus cost new-provider format openapi template wheels settings docs clean
 
 help:  ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +49,8 @@ test-console: $(STAMP)  ## Look at every page of the console at three widths, li
 test-kubernetes: kubernetes  ## Run the tests that need a real control plane (make test skips them where none is built)
 	@STOCKYARD_GATE=$(LIMIT) $(BIN)/python -m pytest -n 2 --dist loadfile tests/kubernetes
 
-soak: $(STAMP)  ## The same tests with the full counts; ends with one JSON line
+soak: $(STAMP)  ## The same tests with the full counts, and a real Prometheus where Go is there; ends with one JSON line
+	@$(BIN)/python -m local.prometheus.real.build || echo "Its test is skipped."
 	@STOCKYARD_SOAK=1 STOCKYARD_SEED=$(SEED) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 14400
 
 check: $(STAMP)  ## Lint, format, types, import rules, generated files, validators of others
@@ -115,6 +116,9 @@ vault: $(STAMP)  ## Build a real Vault with Go, for the tests that want one
 
 tofu: $(STAMP)  ## Build a real OpenTofu with Go, for the tests that want one
 	@$(BIN)/python -m local.opentofu.real.build
+
+prometheus: $(STAMP)  ## Build a real Prometheus with Go, for the test that wants one
+	@$(BIN)/python -m local.prometheus.real.build
 
 cost: $(STAMP)  ## What a stage costs idle and per cluster
 	@$(BIN)/python -m benchmarks.cost

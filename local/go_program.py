@@ -17,7 +17,8 @@ CACHE = Path(__file__).resolve().parents[1] / ".cache"
 class GoProgram:
     """The program ``name``, made from ``package`` by the module in ``folder``; its release is that of ``module``.
 
-    ``target`` is what makes it, for people; ``linked`` are flags of the linker besides those that leave symbols out.
+    ``target`` is what makes it, for people; ``linked`` are flags of the linker besides those that leave symbols out,
+    ``tags`` choose between files of the source.
     """
 
     name: str
@@ -26,6 +27,7 @@ class GoProgram:
     package: str
     target: str
     linked: Sequence[str] = ()
+    tags: Sequence[str] = ()
 
     @property
     def release(self) -> str:
@@ -54,7 +56,8 @@ class GoProgram:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             part = self.path.with_suffix(".part")
             flags = " ".join(("-s -w", *self.linked))
-            command = ["go", "build", "-trimpath", "-mod=readonly", "-ldflags", flags, "-o", str(part), self.package]
+            command = ["go", "build", "-trimpath", "-mod=readonly", "-tags", ",".join(self.tags), "-ldflags", flags]
+            command += ["-o", str(part), self.package]
             subprocess.run(command, cwd=self.folder, check=True)
             part.rename(self.path)
         sys.stdout.write(f"{self.path}\n")

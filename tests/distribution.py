@@ -36,6 +36,7 @@ UNITS = {
     "tests/e2e/test_overlay_life.py": SERVED,
     "tests/e2e/test_pack_rights.py": SERVED,
     "tests/e2e/test_pods_to_nodes.py": SERVED,
+    "tests/e2e/test_prometheus.py": SERVED,
     "tests/e2e/test_races.py": SERVED,
     "tests/e2e/test_reference.py": SERVED,
     "tests/e2e/test_restore.py": SERVED,

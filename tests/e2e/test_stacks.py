@@ -16,7 +16,6 @@ from botocore.exceptions import ClientError
 from local.aws.accounts import ACME_ACCOUNT
 from local.cloudformation import Provider, Runner, StackFailed
 from local.cloudformation.timeline import Timeline
-from local.testing.serving import http
 from stockyard_stack_resources.api import Api, Login
 from stockyard_stack_resources.handler import Handler
 from stockyard_stack_resources.life import Life
@@ -24,47 +23,19 @@ from stockyard_stack_resources.proofs import by_secret
 from stockyard_stack_resources.stack import looking
 from tests.constructs.documents import yard
 from tests.harness.stacks.rig import template
+from tests.harness.stories.programs import add_program
 
 if TYPE_CHECKING:
     from local.testing.serving import Served
 
 pytestmark = pytest.mark.timeout(1200)
-NAME, SECRET = "platform-pipeline", secrets.token_urlsafe(24)
-
-
-def mapper(name: str, kind: str, config: dict[str, str]) -> dict[str, Any]:
-    """A protocol mapper of Keycloak for access tokens."""
-    config = {**config, "access.token.claim": "true"}
-    return {"name": name, "protocol": "openid-connect", "protocolMapper": kind, "config": config}
-
-
-def fixed_claim(name: str, value: Any) -> dict[str, Any]:
-    """A claim with one value, as JSON."""
-    config = {"claim.name": name, "claim.value": json.dumps(value), "jsonType.label": "JSON"}
-    return mapper(name, "oidc-hardcoded-claim-mapper", config)
+NAME = "platform-pipeline"
 
 
 @pytest.fixture(scope="module")
-def issuer(served: Served) -> str:
-    """The issuer, whose realm has the pipeline's client."""
-    client = {
-        "clientId": NAME,
-        "secret": SECRET,
-        "protocol": "openid-connect",
-        "publicClient": False,
-        "serviceAccountsEnabled": True,
-        "fullScopeAllowed": False,
-        "protocolMappers": [
-            fixed_claim("organization", {"acme": {}}),
-            fixed_claim("realm_access", {"roles": ["stockyard-operator", "stockyard-admin"]}),
-            mapper("audience", "oidc-audience-mapper", {"included.custom.audience": "stockyard"}),
-        ],
-    }
-    admin = served.client_token(*served.identity_admin())
-    headers = {"Authorization": f"Bearer {admin}", "Content-Type": "application/json"}
-    url = f"{served.issuer.replace('/realms/', '/admin/realms/')}/clients"
-    assert http("POST", url, json.dumps(client).encode(), headers).status == 201
-    return served.issuer
+def secret(served: Served) -> str:
+    """Secret of the pipeline's client in the realm."""
+    return add_program(served, NAME, ("stockyard-operator", "stockyard-admin"))
 
 
 class CloudFormation:
@@ -84,27 +55,25 @@ def slowly(seconds: float) -> None:
     time.sleep(min(seconds, 20) / 10)
 
 
-def region(
-    served: Served, issuer: str, secret: str = SECRET, passed: Callable[[float], None] = lambda _: None
-) -> Runner:
+def region(served: Served, secret: str, passed: Callable[[float], None] = lambda _: None) -> Runner:
     """A runner whose handler calls the served API, as it does in a Lambda function."""
     timeline, client = Timeline(moment=datetime.now(UTC), passed=passed), CloudFormation()
     manager = served.aws("secretsmanager", ACME_ACCOUNT)
     text = json.dumps({"client_id": NAME, "client_secret": secret})
     arn = manager.create_secret(Name=f"stacks-{secrets.token_hex(4)}", SecretString=text)["ARN"]
-    login = Login(issuer, by_secret(lambda of: str(manager.get_secret_value(SecretId=of)["SecretString"]), arn))
+    login = Login(served.issuer, by_secret(lambda of: str(manager.get_secret_value(SecretId=of)["SecretString"]), arn))
     api = Api(served.environment["STOCKYARD_URL"], login)
     handler = Handler(Life(api, str, timeline.now), looking(client), timedelta(minutes=55), timeline.now)
     client.runner = Runner(Provider(handler.on_event, handler.is_complete, timeline), timeline)
     return client.runner
 
 
-def test_a_stack_lives_by_http_and_the_login_of_a_client(served: Served, issuer: str) -> None:
+def test_a_stack_lives_by_http_and_the_login_of_a_client(served: Served, secret: str) -> None:
     lab = {"kind": "simulated", "spec": {"nodeTypes": [{"name": "small", "resources": {"cpu": "4", "memory": "8Gi"}}]}}
     profile = {"version": "1.0.0", "packs": [{"layer": "k8s", "name": "kubernetes", "tag": "1.34"}]}
     resources = template(Lab=("NodeProvider", lab), Base=("ClusterProfile", profile))
     changed = template(Lab=("NodeProvider", {**lab, "display_name": "A lab"}), Base=("ClusterProfile", profile))
-    runner = region(served, issuer)
+    runner = region(served, secret)
     stack = runner.create("served", resources)
     name, base = (stack.resources[logical].data["Name"] for logical in ("Lab", "Base"))
     provider = served.call("GET", f"/v1/node-providers/{name}").body
@@ -117,13 +86,13 @@ def test_a_stack_lives_by_http_and_the_login_of_a_client(served: Served, issuer:
     assert served.call("GET", f"/v1/cluster-profiles/{base}").status == 404
 
 
-def test_a_client_that_the_realm_refuses_is_named(served: Served, issuer: str) -> None:
+def test_a_client_that_the_realm_refuses_is_named(served: Served, secret: str) -> None:
     with pytest.raises(StackFailed, match="refuses the client platform-pipeline"):
-        region(served, issuer, "no-such-secret").create("served", template(Lab=("NodeProvider", {"kind": "simulated"})))
+        region(served, "no-such-secret").create("served", template(Lab=("NodeProvider", {"kind": "simulated"})))
 
 
-def test_a_cluster_with_its_nodes_is_deployed_changed_rolled_back_and_deleted(served: Served, issuer: str) -> None:
-    runner = region(served, issuer, passed=slowly)
+def test_a_cluster_with_its_nodes_is_deployed_changed_rolled_back_and_deleted(served: Served, secret: str) -> None:
+    runner = region(served, secret, slowly)
     stack = runner.create("shop", yard())
     outputs, lab = stack.resources["Cluster"].data, stack.resources["Lab"].data["Name"]
     pools = f"/v1/clusters/{outputs['Name']}/pools"

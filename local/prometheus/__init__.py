@@ -1,0 +1,1 @@
+"""A real Prometheus, which scrapes the numbers of a tenant."""
