@@ -6,11 +6,11 @@ Each is described by its provider's own folder, as kinds of node providers are: 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from stockyard.domain.nodes.provider_kinds import loaded
+from stockyard.domain.values.frozen import dataclass
 
 if TYPE_CHECKING:
     from stockyard.domain.clusters.manifests import ClusterForm

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stockyard.domain.nodes.records import VersionedRecord
+from stockyard.domain.values.frozen import dataclass
 
 ALL_BUT_NODES = "control plane and network"
 """What stands for a type where the whole of a cluster that is gone is meant, without its nodes."""

@@ -4,10 +4,11 @@ what it may remove."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from stockyard.domain.nodes.records import VersionedRecord
+from stockyard.domain.values.frozen import dataclass
 
 Names = dict[str, Any]
 """Names of fields as a tree: each name with the names below it, or with None where it is a value."""

@@ -7,12 +7,13 @@ until the month ends. A budget keeps nothing from running. It keeps from buying 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal
 
 from stockyard.domain.nodes.records import VersionedRecord
 from stockyard.domain.values import times
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.quantities import milli
 
 USD_MONTH = "usd_month"

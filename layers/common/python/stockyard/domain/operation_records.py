@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from stockyard.domain.nodes.records import VersionedRecord
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.states import OperationStatus, PhaseState
 
 MOST_FAILURES = 10

@@ -7,7 +7,7 @@ so that a later release knows what it reads (``earlier_records``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from stockyard import kubernetes_versions
@@ -36,6 +36,7 @@ from stockyard.domain.profiles.records import ClusterPacks, ClusterProfile, Prof
 from stockyard.domain.run_records import ProviderRun, RunState
 from stockyard.domain.site_records import Site, SiteAnswer, SiteRequest
 from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.states import ClusterStatus, RequestState, ResourceState, Verification
 from stockyard.domain.wait_records import Waiters
 

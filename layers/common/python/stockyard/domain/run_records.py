@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from stockyard.domain.nodes.records import VersionedRecord
+from stockyard.domain.values.frozen import dataclass
 
 RunStatus = Literal["created", "started", "begun", "ended"]
 RunEnd = Literal["done", "failed", "interrupted", "killed", "lost"]

@@ -6,9 +6,9 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import VendorRefused
 
 MOST_BYTES = 200_000

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from stockyard.domain.nodes.records import VersionedRecord
+from stockyard.domain.values.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

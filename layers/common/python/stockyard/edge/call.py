@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.records import AuditRecord
+from stockyard.domain.values.frozen import dataclass
 from stockyard.edge import waiting
 from stockyard.edge.contract import Handler, Route
 from stockyard.edge.http.paging import PageCodec

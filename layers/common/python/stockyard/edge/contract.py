@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.values.field_changes import change_views, field_changes, with_subject
+from stockyard.domain.values.frozen import dataclass
 from stockyard.edge.http.paging import R, counted, filtered, total_of
 from stockyard.edge.http.query import Query
 from stockyard.edge.idempotency import IdempotencyLease

@@ -12,12 +12,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from stockyard.domain.records import Idempotency
 from stockyard.domain.values import ids, times
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import IdempotencyConflict, InvalidInput, RequestInProgress
 
 LIFE = timedelta(hours=24)

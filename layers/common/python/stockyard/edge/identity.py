@@ -10,11 +10,11 @@ import base64
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Flag
 from typing import Any
 
 from stockyard.domain.platform import PLATFORM
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.rights import of_person
 from stockyard.errors import Forbidden, Unauthorized
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.platform import PLATFORM
+from stockyard.domain.values.frozen import dataclass
 from stockyard.edge import idempotency
 from stockyard.edge.call import Call, HeldKey
 from stockyard.edge.contract import Page, Request, model_of

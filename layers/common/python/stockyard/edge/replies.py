@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.edge import problems
 from stockyard.errors import StockyardError
 

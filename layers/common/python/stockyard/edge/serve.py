@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from stockyard.domain.records import DONE, AuditRecord
 from stockyard.domain.values import ids, times
+from stockyard.domain.values.frozen import dataclass
 from stockyard.edge import audit, deadline, idempotency, paths, problems, waiting
 from stockyard.edge.call import Call, HeldKey, Progress
 from stockyard.edge.contract import Answer, Request

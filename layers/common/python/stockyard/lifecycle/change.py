@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from stockyard.domain.records import Cluster, NodeClaim, Operation, OperationError
+from stockyard.domain.values.frozen import dataclass
 from stockyard.lifecycle.procedure import Phase, Procedure
 
 Subject = Cluster | NodeClaim

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -11,6 +11,7 @@ from stockyard import ports
 from stockyard.domain import cloud_kinds
 from stockyard.domain.records import DONE, AuditRecord
 from stockyard.domain.values import ids, times
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import VendorRefused
 from stockyard.lifecycle.phases import ANY, PROCEDURES, Procedures, procedure_of
 from stockyard.lifecycle.procedure import Procedure

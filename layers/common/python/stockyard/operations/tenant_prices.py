@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.records import PriceSheet
 from stockyard.domain.values import ids
+from stockyard.domain.values.frozen import dataclass
 
 if TYPE_CHECKING:
     from stockyard.domain.nodes.offers import ClusterVersion, SpotPrices

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from stockyard.domain.nodes.offers import ClusterVersion, SpotPrices
 from stockyard.domain.records import CloudAccount, Cluster
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import VendorError
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,6 +11,7 @@ from stockyard.domain.nodes.manifests import ProviderDocument
 from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.pools.records import NewPool
 from stockyard.domain.records import CloudAccount, Cluster, Resource
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.prices import PriceItem
 from stockyard.ports.clouds import PriceList
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Protocol
 
 from stockyard.domain.records import CloudAccount, Cluster, LaunchGroup, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.states import MachineState
 from stockyard.errors import InsufficientCapacity
 from stockyard.ports.clusters import Ledger, Outcome

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol
 
 from stockyard.domain.records import CloudAccount
 from stockyard.domain.run_records import ProviderRun, RunAccount, RunState
+from stockyard.domain.values.frozen import dataclass
 
 RunnerPhase = Literal["queued", "running", "ended"]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
+
+from stockyard.domain.values.frozen import dataclass
 
 if TYPE_CHECKING:
     from stockyard.metrics import Metric

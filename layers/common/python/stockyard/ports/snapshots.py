@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.frozen import dataclass
 from stockyard.ports.clusters import CloudWork
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from stockyard.domain.records import NodeClaim, Record
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.writes import Write
 
 R = TypeVar("R", bound=Record)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Self
 
@@ -15,6 +15,7 @@ from stockyard.domain.nodes.defaults import unasked
 from stockyard.domain.nodes.node_types import ANY, LEAST_GIB, MEMORY, NodeType, Offering, is_extended
 from stockyard.domain.nodes.prices import least_price
 from stockyard.domain.pools.bids import ABOVE_BID, Bid
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.quantities import amount_text, resource_text
 from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Requirement
 from stockyard.scheduling.bidding import asked_zones, in_range, in_zones

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from stockyard.domain.values.frozen import dataclass
 
 BITS_A_STEP, PORTS_A_STEP = 16_384, 8
 """How many bits are compared, and how many ports read, in one step of work."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 from itertools import islice
 
 from stockyard.domain.nodes.node_types import ANY, MEMORY, NodeType
 from stockyard.domain.pools.bids import Bid
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import ARCH, ZONE, Requirement, Requirements
 from stockyard.scheduling import rules
 from stockyard.scheduling.bidding import ZoneIds, in_range, in_zones

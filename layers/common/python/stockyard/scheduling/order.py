@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from stockyard.domain.nodes.node_types import NodeType, Offering
+from stockyard.domain.values.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
 from stockyard.domain.nodes.node_types import ANY, NodeType
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, Requirement, integer
 from stockyard.scheduling.order import RankedOffering
 

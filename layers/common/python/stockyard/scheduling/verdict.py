@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stockyard.domain.nodes.node_types import LEAST_GIB
 from stockyard.domain.pools.bids import ABOVE_BID
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.spelling import closest
 from stockyard.scheduling.explain import (
     EXTENDED,

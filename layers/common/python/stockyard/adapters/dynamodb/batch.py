@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from stockyard.adapters.dynamodb import codec, keys
 from stockyard.domain.platform import home, use_by
 from stockyard.domain.records import Counter, Fact
+from stockyard.domain.values.frozen import dataclass
 from stockyard.ports import Add, Check, Create, Put, Remove, Replace, Write
 
 MAX_WRITES = 100

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.rights import OPERATOR
 
 

@@ -7,8 +7,8 @@ served by default. Who adds a minor to ``kubernetes_versions`` looks there again
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.notes import Note
 
 LOOKED_AT = "2026-11-29"

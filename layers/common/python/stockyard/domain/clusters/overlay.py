@@ -9,11 +9,12 @@ import hashlib
 import ipaddress
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from stockyard.domain.values import times
+from stockyard.domain.values.frozen import dataclass
 
 SETTING = "overlay"
 """The setting of a cluster that has one."""

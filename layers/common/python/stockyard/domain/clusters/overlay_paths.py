@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import Any
 
 from stockyard.domain.values import times
+from stockyard.domain.values.frozen import dataclass
 
 HANDSHAKE = "handshake"
 """What moves while nothing changes."""

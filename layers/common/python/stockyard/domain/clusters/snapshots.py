@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.times import to_text
 
 SETTING = "etcd_backup"

@@ -7,7 +7,7 @@ until its provider tells.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from stockyard.domain.nodes import provider_kinds
@@ -15,6 +15,7 @@ from stockyard.domain.nodes.node_types import Declaration, NodeType, Offering, i
 from stockyard.domain.nodes.records import NodeProvider
 from stockyard.domain.platform import CAPACITY
 from stockyard.domain.values import ids
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import ZONE, normal_key
 from stockyard.domain.values.states import ReadyPhase
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from stockyard.domain.records import LaunchGroup
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import CapacityAwaited, InsufficientCapacity
 
 OPEN: Final = "open"

@@ -6,7 +6,7 @@ What is normal is written in docs/objects.md: a manifest that is read, stored an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -14,6 +14,7 @@ from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.nodes.declared_types import RESOURCES_UNKNOWN, block_of, declared, provider_state
 from stockyard.domain.nodes.node_types import BUILT_IN
 from stockyard.domain.nodes.records import NodeClaim, NodeProvider
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import IN, NODE_POOL, NODE_TYPE
 
 NAMESPACE = "stockyard.dev/namespace"

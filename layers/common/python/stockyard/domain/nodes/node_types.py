@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from types import MappingProxyType
 
 from stockyard.domain.nodes.offers import SpotPrice
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.quantities import milli
 from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, OS, ZONE, normal_key
 

@@ -7,10 +7,10 @@ document is read, so this room knows no provider by name. The table never change
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.spelling import closest
 
 if TYPE_CHECKING:

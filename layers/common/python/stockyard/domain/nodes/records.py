@@ -7,10 +7,11 @@ provider's catalogue. What is counted for them is a ``Counter`` that exists only
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.states import LaunchGroupState, Power, PowerWish, ReadyPhase
 
 

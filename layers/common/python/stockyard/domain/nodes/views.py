@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
 from stockyard.domain.nodes.declared_types import RESOURCES_UNKNOWN, DeclaredType, block_of, declared, type_id
@@ -15,6 +15,7 @@ from stockyard.domain.nodes.prices import least_price
 from stockyard.domain.nodes.records import NodeClaim, NodeClaimSpec, NodeEnvironment, NodeProvider, Placement
 from stockyard.domain.platform import is_foreign, is_shared
 from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.notes import remark
 from stockyard.domain.values.pointers import pointer
 from stockyard.domain.values.quantities import resource_text

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from stockyard.domain.nodes.node_types import ANY, ON_DEMAND, SPOT, NodeType, Offering
+from stockyard.domain.values.frozen import dataclass
 
 PERCENT, USD_HOUR = "percent", "usd_hour"
 """The two forms of a bid, of which it has one."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from stockyard.domain.pools import schedules
 from stockyard.domain.pools.schedules import Schedule
 from stockyard.domain.values import durations
+from stockyard.domain.values.frozen import dataclass
 
 EMPTY, DRIFTED, UNDERUTILIZED = "Empty", "Drifted", "Underutilized"
 EXPIRED = "Expired"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from stockyard.domain.nodes.records import VersionedRecord
 from stockyard.domain.pools.budgets import UNDERUTILIZED
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.states import DisruptionState
 
 IDLE: Final = "Idle"

@@ -4,12 +4,12 @@ would know why."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import inf
 
 from stockyard.domain.month_budgets import USD_MONTH
 from stockyard.domain.nodes.node_types import CPU, MEMORY, PODS, STORAGE, NodeType, is_extended
 from stockyard.domain.pools.records import NODES, USD_HOUR
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.quantities import milli, resource_text
 from stockyard.domain.values.spelling import closest
 

@@ -7,7 +7,7 @@ pool that its form cannot say any more, because it was changed on our own routes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from stockyard.domain.nodes.manifests import KARPENTER, OWN, PROVIDER, Place, Warnings
@@ -15,6 +15,7 @@ from stockyard.domain.pools.budgets import EXPIRED
 from stockyard.domain.pools.records import STATIC, NewPool, Pool
 from stockyard.domain.pools.schedules import with_zone
 from stockyard.domain.values.durations import NEVER
+from stockyard.domain.values.frozen import dataclass
 
 AnyPool = NewPool | Pool
 _OF_ALL = {"kind", "provider_ref", "requirements", "taints", "labels", "quantity", "limits", "weight", "disruption"}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Final
 
 from stockyard.domain.nodes.records import VersionedRecord
 from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.states import PoolKind
 
 STATIC: Final = "static"

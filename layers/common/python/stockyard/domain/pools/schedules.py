@@ -15,9 +15,10 @@ A window lasts its duration in real time, whatever the clock shows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
+
+from stockyard.domain.values.frozen import dataclass
 
 _NAMED: Mapping[str, str] = {
     "@yearly": "0 0 1 1 *",

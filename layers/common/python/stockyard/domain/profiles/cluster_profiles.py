@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.profiles.pack_templates import VARIABLE, Object, TemplateFault, Terms, documents, fill, paths
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.pointers import pointer
 from stockyard.domain.values.rights import OPERATOR
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.yaml_documents import YamlFault, read_documents
 
 Object = dict[str, Any]

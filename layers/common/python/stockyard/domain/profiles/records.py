@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.nodes.records import VersionedRecord
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.rights import ADMIN, OPERATOR
 
 

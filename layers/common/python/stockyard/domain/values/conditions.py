@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.states import Truth
 
 

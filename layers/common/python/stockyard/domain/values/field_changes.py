@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.pointers import pointer
 
 Place = tuple[str | int, ...]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from stockyard.domain.values.frozen import dataclass
 
 HOURS_A_MONTH = 730
 MEMBER = "control_plane/instance"

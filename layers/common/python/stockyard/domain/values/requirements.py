@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from stockyard.domain.values.frozen import dataclass
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST = "In", "NotIn", "Exists", "DoesNotExist"
 _BOUNDS: Mapping[str, tuple[bool, int]] = {"Gt": (True, 1), "Gte": (True, 0), "Lt": (False, -1), "Lte": (False, 0)}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.edge.http.paging import DEFAULT_SIZE, MAX_SIZE, MOST_COUNTED
 from stockyard.errors import FieldProblem, InvalidInput
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from stockyard.domain.clusters.snapshots import SETTING as SETTING_OF_SNAPSHOTS
 from stockyard.domain.pools.node_groups import name_of, worker_groups
 from stockyard.domain.records import Cluster
+from stockyard.domain.values.frozen import dataclass
 from stockyard.lifecycle.clusters.repave import OF_MEMBERS, REQUIRED, SETTING, Reason
 from stockyard.lifecycle.procedure import Procedure
 

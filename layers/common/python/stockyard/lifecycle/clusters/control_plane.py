@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from stockyard.domain.values.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

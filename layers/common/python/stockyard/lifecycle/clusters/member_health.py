@@ -7,11 +7,11 @@ becomes of such a member is decided in ``lifecycle.control_plane``, which keeps 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.values import times
 from stockyard.domain.values.conditions import Condition
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.states import Truth
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.nodes.loss import is_lost

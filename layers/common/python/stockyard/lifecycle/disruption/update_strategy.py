@@ -9,11 +9,11 @@ of its own: nodes, or a part of those that the pool has to have, of which surge 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from stockyard.domain.pools.budgets import DRIFTED, UNBOUNDED, Budget, NodeState, budgets_of
 from stockyard.domain.pools.records import STATIC, NewPool, Pool
 from stockyard.domain.records import NodeClaim
+from stockyard.domain.values.frozen import dataclass
 from stockyard.lifecycle.nodes.drift import is_drifted
 from stockyard.lifecycle.pools.spread import living
 

@@ -7,7 +7,7 @@ sent until what it is to bring about is known.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from stockyard.domain.nodes.node_types import is_extended
 from stockyard.domain.pools.mirror import CLAIM_LABEL
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.values import ids, times
+from stockyard.domain.values.frozen import dataclass
 from stockyard.lifecycle.nodes.loss import is_lost
 from stockyard.lifecycle.nodes.node_claim import PENDING
 

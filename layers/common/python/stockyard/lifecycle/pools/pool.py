@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from stockyard.domain.nodes.records import NodeClaim
@@ -22,6 +22,7 @@ from stockyard.domain.pools.records import STATIC, Pool
 from stockyard.domain.records import Cluster
 from stockyard.domain.values import times
 from stockyard.domain.values.conditions import Condition, with_condition
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.states import Truth
 from stockyard.lifecycle.nodes.drift import is_drifted
 from stockyard.lifecycle.pools.spread import fullest_first

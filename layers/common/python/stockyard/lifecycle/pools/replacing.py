@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import NodeClaim
+from stockyard.domain.values.frozen import dataclass
 from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 from stockyard.lifecycle.pools.no_types import why_claims_wait
 from stockyard.lifecycle.pools.pool import living, wanted_nodes

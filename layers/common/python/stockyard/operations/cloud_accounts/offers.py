@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 
 from stockyard.domain.records import CloudAccount, PriceSheet
 from stockyard.domain.values import ids
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import StockyardError, VendorRefused, VendorTimeout, VendorUnavailable
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Clock, Put, Registry

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stockyard.domain.cost_records import Usage
 from stockyard.domain.records import Cluster, NodeClaim, Resource
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.prices import MEMBER, PriceItem
 from stockyard.domain.values.states import ClusterStatus
 from stockyard.operations.engine.ledger import lines_of

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from typing import Generic, ParamSpec, TypeVar
 
 from stockyard.domain.records import Operation, Outbox
 from stockyard.domain.values import ids, times
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import Conflict, Fenced
 from stockyard.lifecycle.change import Change, S, Subject
 from stockyard.lifecycle.operation import execution_name, is_handed_over, phase_of

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, Resource
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import Conflict, Fenced, NotYetVisible
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services

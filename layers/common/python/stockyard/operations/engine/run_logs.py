@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stockyard.domain.operation_records import Operation, OperationRun, RunLog
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.redaction import redact_lines
 from stockyard.errors import IllegalTransition, NotFound
 from stockyard.operations.engine.advance import until_written

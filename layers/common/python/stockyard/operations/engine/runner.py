@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic
 
 from stockyard.domain.records import Operation
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import StockyardError
 from stockyard.lifecycle.change import S
 from stockyard.lifecycle.operation import Moves

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from stockyard.domain.values.frozen import dataclass
 
 HIDDEN_WAIT = 10
 """Seconds until the next look at what a cloud does not show yet."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from stockyard.domain.nodes.disks import price_with_disk
 from stockyard.domain.nodes.node_types import NodeType, canonical
 from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.quantities import milli, resource_text
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.allowed_types import allowed_types

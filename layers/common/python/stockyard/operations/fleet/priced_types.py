@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from stockyard.domain.nodes.node_types import ANY, NodeType, Offering
 from stockyard.domain.nodes.prices import priced_zones
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, REGION, ZONE, Requirements
 from stockyard.scheduling.bidding import offering_of
 from stockyard.scheduling.opt_in import asked_by, marks

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from stockyard.domain.month_budgets import USD_MONTH, usd_of
@@ -22,6 +22,7 @@ from stockyard.domain.pools.bids import Bid
 from stockyard.domain.pools.node_groups import node_properties
 from stockyard.domain.pools.records import DYNAMIC, NODES, POOL_LABEL, USD_HOUR, Pool
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, Placement
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.quantities import milli
 from stockyard.domain.values.requirements import Requirements
 from stockyard.lifecycle.pools.spread import spread_requirements

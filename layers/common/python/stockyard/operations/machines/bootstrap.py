@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from stockyard.domain.clusters.join_tokens import certificate_key, renewal_token
 from stockyard.domain.records import CloudAccount, Cluster, Fact
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import (
     Conflict,
     Forbidden,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from stockyard import kubernetes_versions
@@ -11,6 +11,7 @@ from stockyard.domain.clusters.control_plane import takes_pods
 from stockyard.domain.clusters.join_tokens import certificate_key, join_token
 from stockyard.domain.records import Cluster, LaunchGroup, NodeClaim, NodeProvider
 from stockyard.domain.values import ids
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import Forbidden, NotFound, RequestInProgress, Unauthorized
 from stockyard.lifecycle.nodes.node_claim import PENDING
 from stockyard.lifecycle.nodes.node_commands import TOKEN, done_fact

@@ -6,11 +6,11 @@ The action writes the plan, the joining machine reads it and reports: so neither
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.pools.records import CONTROL_PLANE, ClusterClaim, entry_id
 from stockyard.domain.records import Cluster, Fact, NodeClaim
+from stockyard.domain.values.frozen import dataclass
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 

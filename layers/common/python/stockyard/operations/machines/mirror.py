@@ -11,12 +11,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.pools.mirror import mirrored_claim, mirrored_pool
 from stockyard.domain.pools.records import ClusterClaim, Pool
 from stockyard.domain.records import Cluster, Fact, NodeClaim
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import Conflict
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services

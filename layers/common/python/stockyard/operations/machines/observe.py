@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from stockyard.domain.nodes.node_types import SPOT
 from stockyard.domain.pools.workload_records import WorkloadReport
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.domain.values import times
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import CAPACITY_TYPE
 from stockyard.lifecycle.change_phases import REPLACING_PHASES
 from stockyard.lifecycle.nodes.draining import drain_deadline

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from stockyard.domain.clusters import overlay
 from stockyard.domain.clusters.overlay import Table
 from stockyard.domain.records import Cluster, Fact, NodeClaim
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import Conflict, InvalidInput, RequestInProgress
 from stockyard.operations.engine.advance import until_written
 from stockyard.operations.services import Services

@@ -10,13 +10,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from stockyard.domain.clusters import overlay, overlay_paths
 from stockyard.domain.clusters.overlay import Table
 from stockyard.domain.clusters.overlay_paths import UNKNOWN, MachinePaths
 from stockyard.domain.records import Cluster, Fact, NodeClaim
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import Conflict
 from stockyard.operations.machines.overlay import TABLE
 from stockyard.operations.services import Services

@@ -11,7 +11,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from stockyard.domain.pools.workload_records import (
@@ -24,6 +24,7 @@ from stockyard.domain.pools.workload_records import (
 )
 from stockyard.domain.records import Cluster, Outbox
 from stockyard.domain.values import ids
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import BodyTooLarge, Conflict, IllegalTransition, InvalidInput, StoreUnavailable, Throttled
 from stockyard.operations.engine.watch import watch

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from stockyard.domain.clusters import snapshots
 from stockyard.domain.records import Cluster, Fact
 from stockyard.domain.values import times
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.redaction import redact
 from stockyard.errors import NotFound
 from stockyard.operations.engine.advance import until_written

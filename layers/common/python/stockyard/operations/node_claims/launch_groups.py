@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 from stockyard.domain.nodes import launch_groups
 from stockyard.domain.records import LaunchGroup, NodeClaim, NodeProvider, Placement, PlacementOption
 from stockyard.domain.values import ids, times
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import Conflict, Fenced, InsufficientCapacity, NotYetVisible
 from stockyard.lifecycle.nodes.node_claim import PENDING
 from stockyard.operations.engine.advance import TRIES

@@ -7,9 +7,9 @@ record goes after it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 
 from stockyard.domain.records import MachineHold, NodeClaim
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import Conflict, Fenced
 from stockyard.lifecycle.nodes.loss import is_lost
 from stockyard.lifecycle.nodes.node_claim import PENDING

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from stockyard.domain.nodes import provider_kinds
@@ -12,6 +12,7 @@ from stockyard.domain.nodes.node_types import NodeType, canonical
 from stockyard.domain.nodes.offers import RefusedOffering
 from stockyard.domain.platform import CAPACITY, SHARED_CAPACITY
 from stockyard.domain.records import Counter, NodeClaim, NodeProvider
+from stockyard.domain.values.frozen import dataclass
 from stockyard.operations.cloud_accounts.of_provider import account_number, account_of
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.visible import all_providers, by_name

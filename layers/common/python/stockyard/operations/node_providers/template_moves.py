@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
 from stockyard.domain.platform import is_shared
 from stockyard.domain.records import Fact, NodeProvider
 from stockyard.domain.values import times
 from stockyard.domain.values.conditions import Condition, with_condition
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.states import Truth
 from stockyard.errors import Conflict, VendorError
 from stockyard.operations.listing import every

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from stockyard.domain.profiles.cluster_profiles import Pack, object_documents, reference, spoken
@@ -11,6 +11,7 @@ from stockyard.domain.profiles.pack_diffs import object_changes
 from stockyard.domain.profiles.pack_rights import stored_choices, with_rights
 from stockyard.domain.profiles.records import ClusterPacks
 from stockyard.domain.records import CloudAccount, Cluster, Operation
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import (
     Conflict,
     IllegalTransition,

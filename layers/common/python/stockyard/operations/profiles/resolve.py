@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from stockyard.domain import cloud_kinds
@@ -28,6 +28,7 @@ from stockyard.domain.profiles.pack_rights import (
     stored_choices,
 )
 from stockyard.domain.profiles.records import ClusterPacks, ClusterProfile, PackStatus, ProfileUse
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, InvalidInput, NotFound
 from stockyard.operations.profiles.profiles import content_of, find_profile, version_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 
 from stockyard.domain.nodes import provider_kinds
@@ -13,6 +13,7 @@ from stockyard.domain.nodes.manifests import CLUSTER, is_planned, matched
 from stockyard.domain.nodes.zone_ids import by_name, is_zone_id, of_all
 from stockyard.domain.pools.bids import Bid
 from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodeProvider
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import ZONE, Requirement
 from stockyard.errors import NotFound
 from stockyard.operations.engine.find import find_cluster

@@ -4,9 +4,10 @@ them go."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from stockyard.domain.pools.budgets import UNBOUNDED
+from stockyard.domain.values.frozen import dataclass
 from stockyard.scheduling.packing.model import Node, Pod, Pool
 from stockyard.scheduling.packing.plan import Claim, Placement
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from stockyard.domain.nodes.node_types import CPU, MEMORY
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import HOSTNAME
 from stockyard.scheduling.host_ports import NO_PORTS, PortBits, PortTable
 from stockyard.scheduling.packing.model import (

@@ -6,9 +6,10 @@ Rules between pods only make a packing dearer, so the lower bound of all pods as
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.scheduling.packing.classes import PodClass
 from stockyard.scheduling.packing.limits import MONEY, NODES
 from stockyard.scheduling.packing.model import Problem

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.scheduling.packing.classes import Level, PodClass
 from stockyard.scheduling.packing.model import Problem
 from stockyard.scheduling.packing.price import NANO, FreeProblem, Offer, Shape

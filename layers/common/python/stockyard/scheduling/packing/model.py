@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from typing import Any
 
 from stockyard.domain.nodes.node_types import NodeType
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import NODE_POOL, Requirement, Requirements, normal_key
 from stockyard.scheduling.host_ports import HostPort
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stockyard.domain.nodes.node_types import ANY, NodeType
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, ZONE
 from stockyard.scheduling.packing.classes import PodClass
 from stockyard.scheduling.packing.free import FreePart

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 
 from stockyard.domain.nodes.provider_kinds import unknown_label
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.quantities import resource_text
 from stockyard.domain.values.requirements import HOSTNAME, Requirement
 from stockyard.scheduling.host_ports import conflict

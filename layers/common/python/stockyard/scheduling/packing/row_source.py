@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 
 from stockyard.domain.nodes.node_types import ANY, PODS, NodeType
 from stockyard.domain.nodes.zone_ids import is_zone_id
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import (
     ARCH,
     CAPACITY_TYPE,

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import EXISTS, HOSTNAME, ZONE, Requirement
 from stockyard.scheduling.packing.model import (
     Labels,

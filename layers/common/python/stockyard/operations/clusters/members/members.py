@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from stockyard.domain.month_budgets import BUDGET_REACHED
 from stockyard.domain.pools.node_groups import CONTROL_GROUP, control_group_name
 from stockyard.domain.pools.records import CONTROL_PLANE, NewPool, Pool
 from stockyard.domain.records import Cluster, Fact, NodeClaim, Resource
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import CAPACITY_TYPE, IN, INSTANCE_TYPE
 from stockyard.errors import ClusterCouldNotBeDeployed, Conflict, QuotaExceeded
 from stockyard.lifecycle.clusters.control_plane import (

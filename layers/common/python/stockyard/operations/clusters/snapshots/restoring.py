@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, Fact, NodeClaim
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import ClusterCouldNotBeDeployed, Conflict, QuotaExceeded
 from stockyard.lifecycle.nodes.loss import is_lost
 from stockyard.lifecycle.nodes.node_claim import AVAILABLE, FAILED

@@ -7,11 +7,12 @@ its pool would then make.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.pools.records import GROUP, Pool
 from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import Requirements
 from stockyard.lifecycle.change_phases import UPGRADE_CLUSTER
 from stockyard.lifecycle.nodes.pool_drift import pool_drift, template_hash

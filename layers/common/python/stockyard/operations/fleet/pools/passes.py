@@ -9,13 +9,14 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import ClassVar
 
 from stockyard.domain.pools.disruption_records import ClusterDisruption
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.values import times
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import Conflict
 from stockyard.operations.services import Services
 from stockyard.ports import Registry, Replace

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
 
 from stockyard.domain.pools.workload_records import NodeFacts
 from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import HOSTNAME
 from stockyard.lifecycle.disruption.vanished import has_vanished
 from stockyard.lifecycle.nodes.interruption import is_interrupted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from stockyard.domain.pools.workload_records import NodeFacts
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.values import times
+from stockyard.domain.values.frozen import dataclass
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.disruption.vanished import is_doubtful, is_missed, noted
 from stockyard.operations.machines.attention import vouched_until

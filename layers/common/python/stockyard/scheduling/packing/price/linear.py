@@ -6,7 +6,8 @@ Floats, for guidance alone: what is proven is proven from the result by whole nu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from stockyard.domain.values.frozen import dataclass
 
 _TINY = 1e-9
 

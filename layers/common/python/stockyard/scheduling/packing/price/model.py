@@ -7,8 +7,10 @@ for each of them, in any unit, as long as requests and rooms use the same one. P
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
+
+from stockyard.domain.values.frozen import dataclass
 
 Vector = tuple[int, ...]
 """An amount of each resource."""

@@ -7,9 +7,9 @@ Each column gives its room of each resource to one class that it admits. The val
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.scheduling.packing.price.linear import Column, Simplex
 from stockyard.scheduling.packing.price.model import Certificate, Offer, Space, Vector
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.scheduling.packing.price.aligned import RARE_STYLES, STYLES, Guideline, Slot, Style, pack
 from stockyard.scheduling.packing.price.cover import Covers, rows_of
 from stockyard.scheduling.packing.price.greedy import greedy

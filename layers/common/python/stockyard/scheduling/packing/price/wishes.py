@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from stockyard.domain.values.frozen import dataclass
 from stockyard.scheduling.packing.price.model import Counts, FreeProblem, Offer, Wishes, joined, less
 
 
