@@ -16,6 +16,8 @@ from stockyard_stack_resources.proofs import Proof
 
 SECONDS = 20
 """Limit of one exchange; :data:`stockyard_stack_resources.life.SETTLING` is longer."""
+SCOPE = "openid organization"
+"""By the second one the realm says of which tenant the client is."""
 _EARLY = 30
 """Seconds before its end at which a token is not used any more."""
 _LONGEST_TEXT = 700
@@ -86,7 +88,7 @@ class Login:
             if discovery.status != 200 or not isinstance(discovery.body, dict):
                 raise StackResourceError(f"{self.issuer} is no issuer: it answers {discovery.status}")
             self._endpoint = str(discovery.body["token_endpoint"])
-        form = {"grant_type": "client_credentials", **proof}
+        form = {"grant_type": "client_credentials", "scope": SCOPE, **proof}
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         answer = self.send("POST", self._endpoint, headers, urllib.parse.urlencode(form).encode())
         if answer.status >= 500 or answer.status == 429:

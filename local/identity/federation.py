@@ -1,7 +1,7 @@
 """Clients that prove themselves by a token of another issuer, as Keycloak's federated client authentication has it.
 
 The realm trusts an issuer under an alias. A client with the authenticator ``federated-jwt`` names that alias and the
-``sub`` of its tokens there; a token has to be for the realm alone.
+``sub`` of its tokens there; a token has to be for the realm alone, and proves a client once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from local.identity.refusals import oauth_refusal
 
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 AUTHENTICATOR, ALIAS, SUBJECT = "federated-jwt", "jwt.credential.issuer", "jwt.credential.sub"
-MOST_SECONDS = 3600
-"""How long a token may live at most that proves a client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +33,54 @@ class Federation:
     """Issuers that the realm trusts to prove its clients."""
 
     issuers: list[TrustedIssuer] = field(default_factory=list)
+    used_ids: set[str] = field(default_factory=set)
+    """Ids of tokens that have proven a client."""
 
     def client_of(self, form: Mapping[str, str], realm: str, clients: Iterable[dict[str, Any]]) -> dict[str, Any]:
         """The client that the assertion of a form proves; refused as Keycloak does where it proves none."""
-        trusted, subject = self._proven(form, realm)
+        trusted, claims = self._proven(form)
         for client in clients:
             attributes = client.get("attributes") or {}
             is_federated = client.get("clientAuthenticatorType") == AUTHENTICATOR and client["enabled"]
-            is_named = form.get("client_id") in (None, client["clientId"])
             proof = attributes.get(ALIAS), attributes.get(SUBJECT)
-            if is_federated and is_named and proof == (trusted.alias, subject):
+            if is_federated and proof == (trusted.alias, claims.get("sub")):
+                if "client_id" in form:
+                    raise _bad("client_id parameter does not match sub claim")
+                self._check(claims, realm)
                 return client
         raise _refusal()
 
-    def _proven(self, form: Mapping[str, str], realm: str) -> tuple[TrustedIssuer, str]:
-        """The issuer of the assertion, and whom it is about."""
+    def _proven(self, form: Mapping[str, str]) -> tuple[TrustedIssuer, dict[str, Any]]:
+        """The issuer of the assertion, and what it says."""
         token = form.get("client_assertion", "")
         issuer = _claims(token).get("iss")
         trusted = next((each for each in self.issuers if each.issuer == issuer), None)
         claims = trusted.verified(token) if trusted else None
         if trusted is None or claims is None or form.get("client_assertion_type") != ASSERTION:
             raise _refusal()
-        now, subject = time.time(), claims.get("sub")
-        is_alive = now < float(claims.get("exp", 0)) < now + MOST_SECONDS
-        if claims.get("aud") not in (realm, [realm]) or not is_alive or not isinstance(subject, str):
-            raise _refusal()
-        return trusted, subject
+        return trusted, claims
+
+    def _check(self, claims: Mapping[str, Any], realm: str) -> None:
+        """Whether the token is for this realm, alive, and shown for the first time."""
+        audience = claims.get("aud")
+        audiences = audience if isinstance(audience, list) else [audience]
+        if realm not in audiences:
+            raise _bad("Invalid token audience")
+        if len(audiences) > 1:
+            raise _bad("Multiple audiences not allowed")
+        if "exp" not in claims:
+            raise _bad("Token exp claim is required")
+        if float(claims["exp"]) <= time.time():
+            raise _bad("Token is not active")
+        if "jti" not in claims:
+            raise _bad("Token jti claim is required")
+        if claims["jti"] in self.used_ids:
+            raise _bad("Token reuse detected")
+        self.used_ids.add(claims["jti"])
+
+
+def _bad(text: str) -> Exception:
+    return oauth_refusal(400, "invalid_client", text)
 
 
 def _refusal() -> Exception:

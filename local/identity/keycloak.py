@@ -23,10 +23,12 @@ from urllib.request import Request, urlopen
 
 from local.authority import Authority
 from local.children import start
-from local.identity.keycloak_realm import add_console, add_person, realm, set_up
+from local.identity.keycloak_realm import add_console, add_person, add_program, realm, set_up, trust
 from local.identity.realm import ADMIN_CLIENT, CLI_CLIENT, REALM
 
 VERSION = "26.4.5"
+FEATURES = "client-auth-federated"
+"""A preview in this release: programs log in by a token of another issuer, such as GitHub's."""
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "keycloak"
 
 _START_SECONDS = 180.0
@@ -68,6 +70,7 @@ class KeycloakServer:
         self.issuer = f"{self.base_url}/realms/{REALM}"
         self._log = CACHE / f"keycloak-{port}.log"
         options = ["start-dev", "--db=dev-mem", "--cache=local", "--http-host=127.0.0.1", *_listener(port, authority)]
+        options.append(f"--features={FEATURES}")
         environment = {
             **os.environ,
             "KC_BOOTSTRAP_ADMIN_USERNAME": "bootstrap",
@@ -112,6 +115,14 @@ class KeycloakServer:
     def console_at(self, url: str) -> None:
         """Make the public client of the console that is served below ``url``."""
         add_console(self._admin, url=url, audience=self._audience)
+
+    def trust(self, alias: str, issuer: str, keys_url: str) -> None:
+        """Take tokens of another issuer, whose keys stand at ``keys_url``, as proofs of clients."""
+        trust(self._admin, alias, issuer, keys_url)
+
+    def add_program(self, name: str, tenant: str, roles: Sequence[str], proof: tuple[str, str]) -> None:
+        """Make a client of ``tenant`` that proves itself by a token of a trusted issuer: its alias, and the subject."""
+        add_program(self._admin, name, tenant, roles, proof=proof, audience=self._audience)
 
     def _wait(self) -> None:
         ends = time.monotonic() + _START_SECONDS

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from local.identity.codes import CONSOLE_CLIENT, console_client
+from local.identity.federation import ALIAS, AUTHENTICATOR, SUBJECT
 from local.identity.realm import ADMIN_CLIENT, CLI_CLIENT, REALM
 
 Call = Callable[..., Any]
@@ -55,11 +56,7 @@ def _organization_scope(call: Call) -> str:
 
 def add_person(call: Call, name: str, tenant: str, roles: Sequence[str]) -> str:
     """A person of ``tenant`` with these realm roles, both made when they are missing; returns the new password."""
-    password = secrets.token_urlsafe(24)
-    if not call("GET", f"/organizations?search={tenant}&exact=true"):
-        domain = {"name": f"{tenant}.example", "verified": True}
-        call("POST", "/organizations", {"name": tenant, "alias": tenant, "domains": [domain]})
-    organization = call("GET", f"/organizations?search={tenant}&exact=true")[0]["id"]
+    password, organization = secrets.token_urlsafe(24), _organization(call, tenant)
     person = {
         "username": name,
         "enabled": True,
@@ -71,9 +68,56 @@ def add_person(call: Call, name: str, tenant: str, roles: Sequence[str]) -> str:
     }
     call("POST", "/users", person)
     user = call("GET", f"/users?username={name}&exact=true")[0]["id"]
+    _admit(call, user, organization, roles)
+    return password
+
+
+def trust(call: Call, alias: str, issuer: str, keys_url: str) -> None:
+    """Take tokens of another issuer, whose keys stand at ``keys_url``, as proofs of clients. Nobody logs in there."""
+    config = {
+        "issuer": issuer,
+        "jwksUrl": keys_url,
+        "useJwksUrl": "true",
+        "validateSignature": "true",
+        "supportsClientAssertions": "true",
+        **dict.fromkeys(("authorizationUrl", "tokenUrl"), f"{issuer}/none"),
+        **dict.fromkeys(("clientId", "clientSecret"), "none"),
+    }
+    provider = {"alias": alias, "providerId": "oidc", "enabled": True, "linkOnly": True, "hideOnLogin": True}
+    call("POST", "/identity-provider/instances", {**provider, "config": config})
+
+
+def add_program(
+    call: Call, name: str, tenant: str, roles: Sequence[str], *, proof: tuple[str, str], audience: str
+) -> None:
+    """A client of ``tenant`` without a secret. ``proof``: the alias of an issuer, and the subject of its tokens."""
+    mapper = {"name": "audience", "protocol": "openid-connect", "protocolMapper": "oidc-audience-mapper"}
+    config = {"included.custom.audience": audience, "access.token.claim": "true"}
+    client = {
+        "clientId": name,
+        "publicClient": False,
+        "serviceAccountsEnabled": True,
+        "standardFlowEnabled": False,
+        "clientAuthenticatorType": AUTHENTICATOR,
+        "attributes": {ALIAS: proof[0], SUBJECT: proof[1]},
+        "protocolMappers": [{**mapper, "config": config}],
+    }
+    call("POST", "/clients", client)
+    user = call("GET", f"/clients/{_client(call, name)}/service-account-user")["id"]
+    _admit(call, user, _organization(call, tenant), roles)
+
+
+def _organization(call: Call, tenant: str) -> str:
+    """Id of the organization of a tenant, which is made where it is missing."""
+    if not call("GET", f"/organizations?search={tenant}&exact=true"):
+        domain = {"name": f"{tenant}.example", "verified": True}
+        call("POST", "/organizations", {"name": tenant, "alias": tenant, "domains": [domain]})
+    return str(call("GET", f"/organizations?search={tenant}&exact=true")[0]["id"])
+
+
+def _admit(call: Call, user: str, organization: str, roles: Sequence[str]) -> None:
     call("POST", f"/organizations/{organization}/members", user)
     call("POST", f"/users/{user}/role-mappings/realm", [call("GET", f"/roles/{role}") for role in roles])
-    return password
 
 
 def _client(call: Call, client_id: str) -> str:

@@ -52,7 +52,7 @@ def test_a_token_is_kept_and_a_refused_one_is_replaced_once() -> None:
     tokens = [headers["Authorization"] for _, url, headers, _ in calls if url.startswith(URL)]
     assert tokens == [f"Bearer token-{number}" for number in (1, 1, 2, 2, 3)]
     form = next(body for _, url, _, body in calls if url.endswith("/token"))
-    assert form == b"grant_type=client_credentials&client_id=me&client_secret=s3cret"
+    assert form == b"grant_type=client_credentials&scope=openid+organization&client_id=me&client_secret=s3cret"
 
 
 @pytest.mark.parametrize(

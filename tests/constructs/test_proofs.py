@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,7 +30,7 @@ class Sts:
         assert (request["SigningAlgorithm"], request["DurationSeconds"]) == ("RS256", 300)
         (audience,) = request["Audience"]
         now = int(time.time())
-        claims = {"iss": AWS, "sub": self.role, "aud": audience, "iat": now, "exp": now + 300}
+        claims = {"iss": AWS, "sub": self.role, "aud": audience, "iat": now, "exp": now + 300, "jti": str(uuid.uuid4())}
         return {"WebIdentityToken": self.key.sign(claims)}
 
 

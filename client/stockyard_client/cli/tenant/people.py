@@ -65,6 +65,8 @@ def login(
     if is_program:
         if not github and client_id is None:
             raise BadInput("--client-credentials needs --client-id, the client of the realm that the program is")
+        if github and client_id is not None:
+            raise BadInput("--client-id is not for --github: the subject of the job's token says which client it is")
         by = GITHUB if github else SECRET
         context.store.save(context.log_in_program(url, issuer_url, by, client_id, scope))
     else:
