@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 
@@ -134,3 +135,13 @@ def test_the_commands_work_after_make_run(cloud: Served, tmp_path: Path, soaking
     )
     assert re.search(r'"name": ?"demo"', output), "the list of clusters has the one of make run"
     assert [item["name"] for item in cloud.call("GET", "/v1/clusters").body["items"]] == ["demo"]
+
+
+@pytest.mark.timeout(900)
+def test_the_commands_of_the_examples_work(tmp_path_factory: pytest.TempPathFactory, soaking: bool) -> None:
+    if not soaking:
+        pytest.skip("four clusters in a local cloud of their own: in the soak")
+    with contextmanager(serving)(tmp_path_factory.mktemp("examples") / "home") as cloud:
+        followed(cloud, [*tour()[:2], *commands("examples/README.md")], tmp_path_factory.mktemp("person"))
+        names = {item["name"] for item in cloud.call("GET", "/v1/clusters").body["items"]}
+        assert names == {"demo", "shop", "inference", "palette"}

@@ -51,8 +51,8 @@ class CloudFormation:
 
 
 def slowly(seconds: float) -> None:
-    """Stockyard works while ten times as long passes for the stack."""
-    time.sleep(min(seconds, 20) / 10)
+    """Stockyard works while twenty times as long passes for the stack."""
+    time.sleep(min(seconds, 20) / 20)
 
 
 def region(served: Served, secret: str, passed: Callable[[float], None] = lambda _: None) -> Runner:
