@@ -128,3 +128,14 @@ def test_secrets_of_fields_are_read_when_they_are_sent_and_stand_in_no_event() -
         whole = repr([(pending.request, pending.answer) for pending in region.runner.requests.sent])
         assert "api-key-of-the-shop" not in whole
         region.runner.delete(stack)
+
+
+def test_all_pages_of_a_list_are_read_and_a_list_that_is_gone_is_empty() -> None:
+    first = {"items": [{"name": "a"}, {"name": "b"}], "next_page_token": "p/2"}
+    last = {"items": [{"name": "c"}], "next_page_token": None}
+    send, calls = answering(Reply(200, {}, first), Reply(200, {}, last), Reply(404, {}, {"detail": "gone"}))
+    client = api(send)
+    assert [record["name"] for record in client.every("clusters")] == ["a", "b", "c"]
+    assert list(client.every("clusters/shop/pools")) == []
+    paths = [url.removeprefix(f"{URL}/v1/") for _, url, _, _ in calls if url.startswith(URL)]
+    assert paths[:2] == ["clusters?page_size=200", "clusters?page_size=200&page_token=p%2F2"]
