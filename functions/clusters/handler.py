@@ -13,6 +13,7 @@ from stockyard.domain.values import ids
 from stockyard.domain.views import cluster_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.http.etag import digest_of
+from stockyard.edge.http.paging import MOST_FILTERED
 from stockyard.edge.http.query import ORDER, TAG, Query, tagged
 from stockyard.edge.identity import Roles
 from stockyard.lifecycle.phases import phase_names
@@ -93,7 +94,15 @@ def list_clusters(request: Request, services: Services) -> Answer:
     where = {name: request.query[name] for name in ("status", "phase") if name in request.query} or None
     return Answer.matching(
         request.page,
-        lambda after, limit: store.list(Cluster, after=after, limit=limit, newest_first=newest_first, where=where),
+        lambda after, limit, **how: store.list(
+            Cluster,
+            after=after,
+            limit=limit,
+            newest_first=newest_first,
+            where=where,
+            most=MOST_FILTERED if where else None,
+            **how,
+        ),
         lambda cluster: cluster.status not in UNSEEN and tagged(cluster.tags, tag),
         lambda cluster: {**cluster_view(cluster), "costs": sums.get(cluster.id)},
     )

@@ -12,6 +12,7 @@ from stockyard.domain.records import Cluster, Operation
 from stockyard.domain.values import ids
 from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
+from stockyard.edge.http.paging import MOST_FILTERED
 from stockyard.edge.http.query import FORM, LABEL, ORDER, Query, tagged
 from stockyard.edge.identity import Roles
 from stockyard.errors import Forbidden, InvalidInput, NotFound, UnexpectedBehavior
@@ -125,28 +126,47 @@ def create_node_claim(request: Request, services: Services) -> Answer:
     ),
     paged=True,
     counted=True,
-    description="A cluster's own client sees those of its cluster.",
+    description="A cluster's own client sees those of its cluster. With `cluster` claims may be a second old, and one"
+    " that was made before its cluster comes with its node.",
 )
 def list_node_claims(request: Request, services: Services) -> Answer:
     """List node claims. The tenant's claims in order of id."""
     from stockyard.operations.machines.own_claims import belongs
+    from stockyard.operations.node_claims.cluster_claims import page_of
     from stockyard.operations.quotas.node_claims import used_claims
+    from stockyard.ports import Page
 
-    clusters, provider = _clusters(services, request.query.get("cluster")), request.query.get("provider")
+    reference, provider = request.query.get("cluster"), request.query.get("provider")
     label, newest_first = request.query.get("label"), request.query.get("order") == "desc"
     where: dict[str, Any] = {name: request.query[name] for name in ("phase", "reason", "pool") if name in request.query}
     leaving = where.get("phase") == DELETING
     if leaving:
         del where["phase"]
     own_cluster = _own_cluster(request, services)
+    named_cluster = _named_cluster(services, reference)
+    cluster = own_cluster or named_cluster
+
+    def read(after: str | None, limit: int, *, consistent: bool = True) -> Page[NodeClaim]:
+        if cluster is not None:
+            # People may see what is a second old; a cluster reads what it has just claimed.
+            consistent = consistent and own_cluster is not None
+            pool = request.query.get("pool")
+            return page_of(services, cluster.id, pool, after, limit, newest_first=newest_first, consistent=consistent)
+        return services.store.list(
+            NodeClaim, after=after, limit=limit, newest_first=newest_first, where=where or None,
+            most=MOST_FILTERED if where else None, consistent=consistent,
+        )  # fmt: skip
 
     def matches(claim: NodeClaim) -> bool:
         if own_cluster is not None and not belongs(claim, own_cluster):
             return False
-        of_cluster = clusters is None or bool(clusters & {claim.cluster_id, claim.cluster_ref})
+        of_cluster = reference is None or (
+            claim.cluster_id == named_cluster.id if named_cluster is not None else claim.cluster_ref == reference
+        )
         placed = claim.placement.type.partition(".")[0] if claim.placement else None
         return (
             of_cluster
+            and all(getattr(claim, name) == value for name, value in where.items())
             and (claim.deleting or not leaving)
             and (provider is None or provider in (claim.provider_ref, placed))
             and tagged(claim.labels, label)
@@ -154,9 +174,7 @@ def list_node_claims(request: Request, services: Services) -> Answer:
 
     return Answer.matching(
         request.page,
-        lambda after, limit: services.store.list(
-            NodeClaim, after=after, limit=limit, newest_first=newest_first, where=where or None
-        ),
+        read,
         matches,
         node_claim_view,
         # All claims are counted for their quota; a part of them is counted when somebody asks.
@@ -164,18 +182,16 @@ def list_node_claims(request: Request, services: Services) -> Answer:
     )
 
 
-def _clusters(services: Services, reference: str | None) -> set[str] | None:
-    """References by which claims may name a cluster: what was given, and the id and name of the cluster that it
-    means."""
+def _named_cluster(services: Services, reference: str | None) -> Cluster | None:
+    """The cluster of this id or name, if there is one now."""
     from stockyard.operations.engine.find import find_cluster
 
     if reference is None:
         return None
     try:
-        cluster = find_cluster(services, reference)
+        return find_cluster(services, reference)
     except NotFound:
-        return {reference}
-    return {reference, cluster.id, cluster.name}
+        return None
 
 
 @http.route(

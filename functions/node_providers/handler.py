@@ -102,7 +102,7 @@ def list_node_providers(request: Request, services: Services) -> Answer:
     where = {name: request.query[name] for name in ("kind", "phase") if name in request.query} or None
     return Answer.matching(
         request.page,
-        lambda after, limit: page_of(store, after, limit, where),
+        lambda after, limit, **_: page_of(store, after, limit, where),
         lambda provider: tagged(provider.labels, label),
         lambda provider: {
             **node_provider_view(provider, tenant),

@@ -83,7 +83,8 @@ def create_pool(request: Request, services: Services, cluster: Cluster) -> Answe
 def list_pools(request: Request, services: Services, cluster: Cluster) -> Answer:
     """List the pools of a cluster. In order of name. A cluster's own client sees those of its cluster."""
     by_pool: dict[str, list[Any]] = {}
-    for claim in pools.claims_of(services, cluster.id):
+    # A cluster reads what it has just claimed; people may see what is a second old.
+    for claim in pools.claims_of(services, cluster.id, consistent=request.caller.machine):
         by_pool.setdefault(claim.pool, []).append(claim)
     kind, label = request.query.get("kind"), request.query.get("label")
     where = {"kind": kind} if kind else None

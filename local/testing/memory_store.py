@@ -67,7 +67,7 @@ class MemoryStore:
             item = self._partition(kind, id).get(id)
             return None if item is None else codec.from_item(kind, item)
 
-    def get_all(self, kind: type[R], ids: Sequence[str]) -> Sequence[R]:
+    def get_all(self, kind: type[R], ids: Sequence[str], *, consistent: bool = True) -> Sequence[R]:  # noqa: ARG002
         """The records of these ids; see ``ports.Store.get_all``."""
         records = map(partial(self.get, kind), ids)
         return [record for record in records if record is not None]
@@ -82,6 +82,8 @@ class MemoryStore:
         newest_first: bool = False,
         since: str = "",
         where: Mapping[str, Any] | None = None,
+        most: int | None = None,
+        consistent: bool = True,  # noqa: ARG002 - always is
     ) -> Page[R]:
         """A page of records; see ``ports.Store.list``."""
         if limit < 1:
@@ -93,9 +95,12 @@ class MemoryStore:
             names = sorted(matches, reverse=newest_first)
             if after is not None:
                 names = [name for name in names if (name < after if newest_first else name > after)]
-            matching = [name for name in names if all(equal.holds(partition[name]) for equal in conditions)]
+            read = names if most is None else names[:most]
+            matching = [name for name in read if all(equal.holds(partition[name]) for equal in conditions)]
             items = [codec.from_item(kind, partition[name]) for name in matching[:limit]]
-        return Page(items, matching[limit - 1] if len(matching) > limit else None)
+        more = read[-1] if len(read) < len(names) else None
+        looked_at = read.index(matching[limit]) if len(matching) > limit else len(read)
+        return Page(items, matching[limit - 1] if len(matching) > limit else more, looked_at)
 
     def commit(self, *writes: Write) -> None:
         """All writes or none; see ``ports.Store.commit``."""

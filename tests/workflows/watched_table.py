@@ -34,8 +34,8 @@ class WatchedStore:
     def get(self, *args: Any) -> Any:
         return self.life.called("GetItem", lambda: self.store.get(*args))
 
-    def get_all(self, *args: Any) -> Any:
-        return self.life.called("BatchGetItem", lambda: self.store.get_all(*args))
+    def get_all(self, *args: Any, **options: Any) -> Any:
+        return self.life.called("BatchGetItem", lambda: self.store.get_all(*args, **options))
 
     def list(self, *args: Any, **options: Any) -> Any:
         return self.life.called("Query", lambda: self.store.list(*args, **options))

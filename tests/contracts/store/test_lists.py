@@ -118,3 +118,26 @@ def test_records_are_read_together_in_the_order_of_their_ids(store: Store) -> No
 def test_nobody_reads_another_tenants_records_together(registry: Any, store: Store) -> None:
     store.commit(Create(Fact("f-1", "secret", TIME)))
     assert registry.store("globex").get_all(Fact, ["f-1"]) == []
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_page_ends_when_enough_was_looked_at(store: Store, newest_first: bool, event: Callable[..., Any]) -> None:
+    for start in range(0, 600, 100):
+        rare = {number: "clu_2" if number in (3, 596) else "clu_1" for number in range(start, start + 100)}
+        store.commit(*[Create(event(number, subject)) for number, subject in rare.items()])
+    after, ids, pages = None, list[str](), 0
+    while pages == 0 or after is not None:
+        page = store.list(
+            Event,
+            limit=5,
+            after=after,
+            where={"subject": "clu_2"},
+            newest_first=newest_first,
+            most=100,
+            consistent=False,
+        )
+        assert 0 < page.read <= 300
+        ids += [record.id for record in page.items]
+        after, pages = page.next_id, pages + 1
+    assert ids == (["evt_0596", "evt_0003"] if newest_first else ["evt_0003", "evt_0596"])
+    assert pages > 1

@@ -120,7 +120,7 @@ class Answer:
     @staticmethod
     def matching(
         page: Page,
-        read: Callable[[str | None, int], ports.Page[R]],
+        read: Callable[..., ports.Page[R]],
         keep: Callable[[R], bool],
         view: Callable[[R], Mapping[str, Any]],
         count: Callable[[], int] | None = None,

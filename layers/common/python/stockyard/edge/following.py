@@ -71,7 +71,8 @@ def news(read: Callable[[str | None, int], Page[R]], cursor: Cursor, settled: st
     items = first_of(untold[:size], settled, room)
     if page.next_id is None and len(items) == len(untold):
         return items, cursor_after([*repeated, *items], None, settled, cursor.behind)
-    next_cursor = cursor_after([*repeated, *items], items[-1].id if items else None, settled, cursor.behind)
+    last = page.next_id if len(items) == len(untold) else items[-1].id if items else None
+    next_cursor = cursor_after([*repeated, *items], last, settled, cursor.behind)
     # some that were told may stand behind this page
     beyond = cursor.tails - {tail(item.id) for item in repeated}
     return items, Cursor(next_cursor.behind, next_cursor.tails | beyond)

@@ -19,6 +19,8 @@ class Page(Generic[R]):
 
     items: list[R]
     next_id: str | None
+    read: int = 0
+    """How many records were looked at for it, where a filter left some out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,9 @@ class Store(Protocol):
     def get(self, kind: type[R], id: str) -> R | None:
         """The record, read consistently, or None."""
 
-    def get_all(self, kind: type[R], ids: Sequence[str]) -> Sequence[R]:
-        """The records of these ids, each read consistently, in the order of ``ids``; those that are missing are left
-        out. The ids are different ones."""
+    def get_all(self, kind: type[R], ids: Sequence[str], *, consistent: bool = True) -> Sequence[R]:
+        """The records of these ids, in the order of ``ids``; those that are missing are left out. The ids are different
+        ones. What is not ``consistent`` may be a second old, and costs half."""
 
     def list(
         self,
@@ -64,11 +66,14 @@ class Store(Protocol):
         newest_first: bool = False,
         since: str = "",
         where: Mapping[str, Any] | None = None,
+        most: int | None = None,
+        consistent: bool = True,
     ) -> Page[R]:
         """Records whose id starts with ``prefix``, in order of id, from behind ``after``, at most ``limit``.
 
         ``since`` leaves out those whose ids are below it, in either order. ``where`` keeps those whose top-level
-        attributes equal the given values. Consistent read.
+        attributes equal the given values. ``most`` ends a page, full or not, when some more than so many records have
+        been looked at. What is not ``consistent`` may be a second old, and costs half.
         """
 
     def commit(self, *writes: Write) -> None:

@@ -122,7 +122,7 @@ def test_a_pass_over_settled_pools_reads_claims_and_quotas_once(
         reads[f"{kind.__name__} {name}"] += 1
         return get(store, kind, name)
 
-    def get_all_and_count(store: Any, kind: Any, names: Any) -> Any:
+    def get_all_and_count(store: Any, kind: Any, names: Any, **_: Any) -> Any:
         reads[kind.__name__] += 1
         return [record for name in names if (record := get(store, kind, name)) is not None]
 

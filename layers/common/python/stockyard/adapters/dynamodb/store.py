@@ -74,7 +74,7 @@ class DynamoStore:
         item = answer.get("Item")
         return None if item is None else codec.from_item(kind, item)
 
-    def get_all(self, kind: type[R], ids: Sequence[str]) -> Sequence[R]:
+    def get_all(self, kind: type[R], ids: Sequence[str], *, consistent: bool = True) -> Sequence[R]:
         """The records of these ids; see ``ports.Store.get_all``. Raises ``StoreUnavailable`` when the table leaves
         keys unread again and again."""
         items: dict[str, codec.Item] = {}
@@ -82,7 +82,7 @@ class DynamoStore:
             names = [keys.checked_id(kind, name) for name in ids[begin : begin + _BATCH_KEYS]]
             unread: Any = [requests.key(self._tenant, kind, name) for name in names]
             for attempt in range(_ATTEMPTS):
-                request: Any = {self._table: {"Keys": unread, "ConsistentRead": True}}
+                request: Any = {self._table: {"Keys": unread, "ConsistentRead": consistent}}
                 with calls.translated():
                     answer: Any = self._client.batch_get_item(RequestItems=request)
                 items |= {item["sk"]["S"]: item for item in answer["Responses"].get(self._table, ())}
@@ -104,8 +104,11 @@ class DynamoStore:
         newest_first: bool = False,
         since: str = "",
         where: Mapping[str, Any] | None = None,
+        most: int | None = None,
+        consistent: bool = True,
     ) -> Page[R]:
-        """A page of records; see ``ports.Store.list``. Reads on until the page is full or nothing is left."""
+        """A page of records; see ``ports.Store.list``. Reads on until the page is full, ``most`` have been looked at
+        or nothing is left."""
         if limit < 1:
             raise ValueError("limit must be at least 1")
         query = requests.query(
@@ -119,16 +122,20 @@ class DynamoStore:
             where=where or {},
         )
         items: list[codec.Item] = []
-        while query is not None and len(items) <= limit:
+        last: Any = None
+        read = 0
+        while query is not None and len(items) <= limit and (most is None or read < most):
+            query["ConsistentRead"] = consistent
             # One more than asked for tells whether there is a next page; one more because `after` may come back.
-            query["Limit"] = max(limit + 2 - len(items), _FILTER_PAGE if where else 1)
+            query["Limit"] = max(limit + 2 - len(items), _FILTER_PAGE if where and read else 1)
             with calls.translated():
                 answer: Any = self._client.query(**query)
             items += [item for item in answer["Items"] if item["sk"]["S"] != after]
-            last = answer.get("LastEvaluatedKey")
+            last, read = answer.get("LastEvaluatedKey"), read + answer["ScannedCount"]
             query = {**query, "ExclusiveStartKey": last} if last else None
         records = [codec.from_item(kind, item) for item in items[:limit]]
-        return Page(records, items[limit - 1]["sk"]["S"] if len(items) > limit else None)
+        next_id = items[limit - 1]["sk"]["S"] if len(items) > limit else last["sk"]["S"] if last else None
+        return Page(records, next_id, read)
 
     def commit(self, *writes: Write) -> None:
         """All writes or none; see ``ports.Store.commit`` and the class for what is ``Fenced``.

@@ -23,25 +23,35 @@ DEFAULT_SIZE = 50
 MAX_SIZE = 200
 MOST_COUNTED = 1000
 """What is counted of a list that has to be read for it. Who needs more reads the pages."""
-_MOST_READ = 5000
+_MOST_READ = 2000
 """Records that are looked at for a count: of a list that is filtered few may remain."""
+MOST_FILTERED = 1000
+"""Records that the table looks at for a page of a list that it filters, and some more."""
+_MOST_DECODED = 400
+"""Records that are filtered here for a page: each takes our own time."""
 _SIGNATURE = 32
 
 
 def filtered(
-    read: Callable[[str | None, int], Page[R]], keep: Callable[[R], bool], *, after: str | None, size: int
+    read: Callable[..., Page[R]], keep: Callable[[R], bool], *, after: str | None, size: int
 ) -> tuple[list[R], str | None]:
     """At most ``size`` items behind ``after`` that ``keep`` lets through, and the id to go on behind.
 
-    ``read`` is given where to start and how much to read at once.
+    ``read`` is given where to start and how much to read at once. A page of a list of which few items are left ends
+    before it is full, when enough was read for it: the next one goes on there.
     """
     items: list[R] = []
+    decoded = looked_at = 0
     while len(items) <= size:
-        part = read(after, max(size, DEFAULT_SIZE))
+        # One more than the page has tells whether there is a next one.
+        part = read(after, max(size + 1, DEFAULT_SIZE))
         items += filter(keep, part.items)
         after = part.next_id
-        if after is None:
+        decoded, looked_at = decoded + len(part.items), looked_at + max(part.read, len(part.items))
+        if after is None or len(items) > size:
             break
+        if decoded >= _MOST_DECODED or looked_at >= MOST_FILTERED:
+            return items, after
     if len(items) > size:
         return items[:size], items[size - 1].id
     return items, None
@@ -52,14 +62,15 @@ def total_of(count: int, *, more: bool = False) -> dict[str, Any]:
     return {"count": count, "more": more}
 
 
-def counted(read: Callable[[str | None, int], Page[R]], keep: Callable[[R], bool]) -> dict[str, Any]:
-    """Number of the items that ``keep`` lets through, counted up to ``MOST_COUNTED``; see :func:`total_of`."""
+def counted(read: Callable[..., Page[R]], keep: Callable[[R], bool]) -> dict[str, Any]:
+    """Number of the items that ``keep`` lets through, counted up to ``MOST_COUNTED``; see :func:`total_of`. It may be a
+    second old, which costs half."""
     after: str | None = None
     count = looked_at = 0
     while True:
-        part = read(after, MAX_SIZE)
+        part = read(after, MAX_SIZE, consistent=False)
         count += sum(map(keep, part.items))
-        looked_at += len(part.items)
+        looked_at += max(part.read, len(part.items))
         after = part.next_id
         if count > MOST_COUNTED or (after is not None and (count == MOST_COUNTED or looked_at >= _MOST_READ)):
             return total_of(min(count, MOST_COUNTED), more=True)

@@ -20,7 +20,7 @@ names one organization, which is the tenant: what belongs to another tenant does
 refused by name. Times are RFC 3339 in UTC.
 
 **Lists.** `items` and `next_page_token`, which is null on the last page and else the `page_token` of the next one, for
-an hour. `page_size` is 50 unless it is given.
+an hour. `page_size` is 50 unless it is given. A page of a filtered list may have fewer items, or none, and go on.
 
 **Changes.** Each resource has a `version`, which is its `ETag`. PUT and PATCH send it back as `If-Match`: without one
 the answer is 428, with a stale one 412. PATCH is a JSON merge patch (RFC 7396).

@@ -12,7 +12,7 @@ from stockyard.domain.profiles.records import PACK_READY, ClusterPacks
 from stockyard.domain.records import Cluster, NodeClaim, Operation
 from stockyard.lifecycle.pools.pool import READY, shown_status
 from stockyard.operations.clusters.network import home_of, networks_of
-from stockyard.operations.costs.report import report
+from stockyard.operations.costs.report import hourly
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.fleet.pools.pools import claims_of, pools_of
 from stockyard.operations.machines import overlay_paths
@@ -44,7 +44,7 @@ def cluster_tree(services: Services, cluster: Cluster) -> dict[str, Any]:
         for line in lines_of(services, cluster.id)
     ]
     below += _profiles(services, cluster)
-    claims = claims_of(services, cluster.id)
+    claims = claims_of(services, cluster.id, consistent=False)
     places = _places(services, cluster, claims)
     by_pool: defaultdict[str, list[NodeClaim]] = defaultdict(list)
     for claim in claims:
@@ -53,7 +53,7 @@ def cluster_tree(services: Services, cluster: Cluster) -> dict[str, Any]:
     below += [*pools, *_claims([claim for remaining in by_pool.values() for claim in remaining], places)]
     ready = next((c.message for c in cluster.conditions if c.type == "Ready"), "")
     root = node("cluster", cluster.name, cluster.status, id=cluster.id, message=ready, children=below)
-    costs, of_claims = report(services, cluster)["hour"], hourly_price(claims)
+    costs, of_claims = hourly(services, cluster, claims), hourly_price(claims)
     remainder = None if costs is None or of_claims is None else round(costs - of_claims, 6)
     if remainder != 0:
         below.append({**node("billed", "control plane and network", cluster.status), "usd_hour": remainder})

@@ -68,6 +68,15 @@ def budgets_over(services: Services, placements: Iterable[tuple[str, str]]) -> l
     return list(scopes.values())
 
 
+def budgets_of(services: Services, cluster: Cluster) -> list[MonthBudget]:
+    """The budgets of a cluster and of its pools, with nothing counted yet."""
+    scopes: dict[Scope, MonthBudget] = {}
+    _enter(services, scopes, _of_cluster(cluster))
+    for pool in every(services.store, Pool, prefix=f"{cluster.id}/"):
+        _enter(services, scopes, _of_pool(cluster, pool))
+    return list(scopes.values())
+
+
 def all_budgets(services: Services) -> list[MonthBudget]:
     """Every budget of the tenant, with nothing counted yet."""
     scopes: dict[Scope, MonthBudget] = {}

@@ -55,7 +55,7 @@ def samples(services: Services) -> list[Sample]:
 def _read_anew(services: Services) -> tuple[list[Sample], int]:
     """New samples, and how many records were read for them."""
     clusters = [cluster for cluster in every(services.store, Cluster) if cluster.status not in UNSEEN]
-    claims = list(every(services.store, NodeClaim))
+    claims = list(every(services.store, NodeClaim, consistent=False))
     document = report(services, claims=claims)
     keep(services, document)
     names = {cluster.id: {"cluster": cluster.name, "cluster_id": cluster.id} for cluster in clusters}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from stockyard.domain.cost_records import Usage
 from stockyard.domain.month_budgets import REACHED, hours_between, hours_left, month_of, month_start
 from stockyard.domain.records import UNSEEN, Cluster, NodeClaim
 from stockyard.domain.values.prices import HOURS_A_MONTH
-from stockyard.operations.costs.budgets import all_budgets, ledger
+from stockyard.operations.costs.budgets import all_budgets, budgets_of, ledger
 from stockyard.operations.costs.parts import CostPart, of_claims, of_clusters, of_usage
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.cluster_claims import all_claims_of
@@ -22,6 +22,9 @@ NOT_INCLUDED = (
     "what calls of a cloud's API and requests to its storage cost",
 )
 """What is billed and in no price: it goes by use, which nobody knows before."""
+
+
+K = TypeVar("K", Cluster, NodeClaim, Usage)
 
 
 @dataclass(slots=True)
@@ -60,13 +63,13 @@ def report(
     the tenant's, where they have just been read."""
     now = services.now()
     sums = _Sums(month_start(now), now)
-    clusters = [cluster] if cluster else [c for c in every(services.store, Cluster) if c.status not in UNSEEN]
+    clusters = [cluster] if cluster else [c for c in _all(services, Cluster) if c.status not in UNSEEN]
     names = {entry.id: entry.name for entry in clusters}
     if claims is None:
-        claims = list(all_claims_of(services, cluster.id) if cluster else every(services.store, NodeClaim))
+        claims = list(all_claims_of(services, cluster.id, consistent=False) if cluster else _all(services, NodeClaim))
     for part in (*of_clusters(services, clusters, claims), *of_claims(claims)):
         sums.add(part)
-    for usage in every(services.store, Usage, prefix=f"{month_of(now)}/"):
+    for usage in _all(services, Usage, f"{month_of(now)}/"):
         if cluster is None or usage.cluster_id == cluster.id:
             names |= {usage.cluster_id: usage.cluster} if usage.cluster else {}
             sums.add(of_usage(usage))
@@ -93,9 +96,21 @@ def report(
     }
 
 
+def hourly(services: Services, cluster: Cluster, claims: Sequence[NodeClaim]) -> float | None:
+    """Price by the hour of a cluster with these claims, as its report has that; None while a price is not known."""
+    parts = (*of_clusters(services, [cluster], claims), *of_claims(claims))
+    known_prices = [part.usd_hour for part in parts if part.usd_hour is not None]
+    return round(sum(known_prices), 6) if len(known_prices) == len(parts) else None
+
+
+def _all(services: Services, kind: type[K], prefix: str = "") -> Iterator[K]:
+    """Every record, as it was a second ago: a report is an estimate of hours."""
+    return every(services.store, kind, prefix, consistent=False)
+
+
 def _budgets(services: Services, cluster: Cluster | None, names: Mapping[str, str]) -> list[dict[str, Any]]:
     """The budgets of the month with what counts for them: all of the tenant, or those of one cluster and its pools."""
-    budgets = [b for b in all_budgets(services) if cluster is None or b.scope.cluster_id == cluster.id]
+    budgets = all_budgets(services) if cluster is None else budgets_of(services, cluster)
     return [
         {
             "scope": budget.scope.kind,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.records import Cluster, Name, NodeClaim
 from stockyard.errors import InvalidInput, NotFound
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.listing import every
@@ -11,7 +11,13 @@ from stockyard.operations.services import Services
 
 def cluster_of(services: Services, client_id: str | None) -> Cluster:
     """The cluster whose own client this is. ``NotFound`` when it is none's."""
-    cluster = next(every(services.store, Cluster, where={"client_id": client_id}), None) if client_id else None
+    cluster = None
+    if client_id:
+        # A client has its cluster's name in front, unless that was cut.
+        name = services.store.get(Name, f"cluster/{client_id.rpartition('-')[0]}")
+        cluster = services.store.get(Cluster, name.owner) if name is not None else None
+        if cluster is None or cluster.client_id != client_id:
+            cluster = next(every(services.store, Cluster, where={"client_id": client_id}), None)
     if cluster is None:
         raise NotFound("This client is not the one of a cluster.")
     return cluster

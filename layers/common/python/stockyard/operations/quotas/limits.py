@@ -11,6 +11,7 @@ import re
 from collections import Counter as Counts
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from stockyard.domain import cloud_kinds
@@ -140,33 +141,54 @@ def view(services: Services, name: str) -> dict[str, Any]:
     """
     if name not in services.settings.quotas and not SETTABLE.fullmatch(name):
         raise NotFound(f"There is no quota {name}.")
-    return _view(services, name, services.store.get(Quota, name))
+    return _view(services, name, services.store.get(Quota, name), _Groups(services.store))
 
 
 def views(services: Services) -> list[dict[str, Any]]:
     """Every quota that has a limit, in order of name."""
     stored = {quota.id: quota for quota in every(services.store, Quota)}
-    return [_view(services, name, stored.get(name)) for name in sorted({*services.settings.quotas, *stored})]
+    groups = _Groups(services.store)
+    return [_view(services, name, stored.get(name), groups) for name in sorted({*services.settings.quotas, *stored})]
 
 
-def _view(services: Services, name: str, quota: Quota | None) -> dict[str, Any]:
+class _Groups:
+    """The pools of all clusters, read once for all quotas of them. A second old."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @cached_property
+    def pools(self) -> list[Pool]:
+        """Every pool of the tenant."""
+        return list(every(self._store, Pool, consistent=False))
+
+    @cached_property
+    def drivers(self) -> dict[str, str]:
+        """The driver of each cluster, by its id."""
+        return {cluster.id: cluster.driver for cluster in every(self._store, Cluster, consistent=False)}
+
+    def most_nodes(self, name: str) -> int:
+        """The most nodes that a pool asks for which the quota is for."""
+        pools = (pool for pool in self.pools if quota_of_pool(self.drivers.get(pool.cluster_id, ""), pool) == name)
+        return max(map(nodes_asked, pools), default=0)
+
+
+def _view(services: Services, name: str, quota: Quota | None, groups: _Groups) -> dict[str, Any]:
     return {
         "name": name,
         "limit": quota.limit if quota else default_of(services, name),
-        "used": _usage(services.store, name),
+        "used": _usage(services.store, name, groups),
         "version": quota.version if quota else 0,
     }
 
 
-def _usage(store: Store, name: str) -> int:
+def _usage(store: Store, name: str, groups: _Groups) -> int:
     if name.startswith(PER_USER):
         return max((counter.value for counter in every(store, Counter, f"quota/{name}/")), default=0)
     if name == GROUPS:
-        return max(Counts(pool.cluster_id for pool in every(store, Pool)).values(), default=0)
+        return max(Counts(pool.cluster_id for pool in groups.pools).values(), default=0)
     if name in cloud_kinds.group_quotas():
-        drivers = {cluster.id: cluster.driver for cluster in every(store, Cluster)}
-        pools = [pool for pool in every(store, Pool) if quota_of_pool(drivers.get(pool.cluster_id, ""), pool) == name]
-        return max(map(nodes_asked, pools), default=0)
+        return groups.most_nodes(name)
     return used(store, f"quota/{name}")
 
 
