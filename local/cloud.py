@@ -27,7 +27,7 @@ from local.bcm.served import ServedHeadNode
 from local.builds.processes import local_builds
 from local.children import WARDEN
 from local.cudo.served import ServedCudo
-from local.deployment import Deployment, Maker, deploy, pseudo_parameters
+from local.deployment import Deployment, ResourceFactory, deploy, pseudo_parameters
 from local.fault_plan import FaultPlan
 from local.functions.apart import Apart
 from local.functions.authorizer import JwtAuthorizer, Refused
@@ -268,9 +268,10 @@ class LocalCloud:
             return clients[service]
 
         stage = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]["stages"]["dev"]
-        maker = Maker(client, assembly, self.gateway.url, OWN_ACCOUNT, REGION)
+        factory = ResourceFactory(client, assembly, self.gateway.url, OWN_ACCOUNT, REGION)
         # The issuer has a free port, and the template is cached: so its text is replaced.
-        return deploy(maker, assembly, pseudo_parameters(OWN_ACCOUNT, REGION), {stage["issuer"]: self.identity.issuer})
+        replacements = {stage["issuer"]: self.identity.issuer}
+        return deploy(factory, assembly, pseudo_parameters(OWN_ACCOUNT, REGION), replacements)
 
     def _seed_secrets(self, own: Mapping[str, str]) -> None:
         """Store the secrets that the operator fills in before the first deploy."""

@@ -41,7 +41,7 @@ class Deployment:
     """The same of routes that have their own, by key."""
 
 
-class Maker:
+class ResourceFactory:
     """Creates one resource at a time. ``client(service)`` returns boto3 clients of Stockyard's own account."""
 
     def __init__(self, client: Callable[[str], Any], assembly: Path, api_url: str, account: str, region: str) -> None:
@@ -55,7 +55,7 @@ class Maker:
         self.deployment = Deployment()
 
     def __call__(self, kind: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
-        """See ``local.template.Maker``."""
+        """See ``local.template.ResourceFactory``."""
         if kind in NO_LOCAL_MEANING:
             return CreatedResource(logical, {"Arn": f"arn:aws:local:::{logical}"})
         make = getattr(self, "_" + kind.removeprefix("AWS::").replace("::", "_").lower(), None)
@@ -255,9 +255,11 @@ def pseudo_parameters(account: str, region: str) -> dict[str, str]:
     }
 
 
-def deploy(maker: Maker, assembly: Path, pseudo: Mapping[str, str], replacements: Mapping[str, str]) -> Deployment:
+def deploy(
+    factory: ResourceFactory, assembly: Path, pseudo: Mapping[str, str], replacements: Mapping[str, str]
+) -> Deployment:
     """Creates all resources of the assembly's templates. Returns what the other parts of the local cloud need."""
     exports: dict[str, str] = {}
     for template in load(assembly, replacements):
-        exports |= Stack(template, pseudo, exports, maker).create()
-    return maker.deployment
+        exports |= Stack(template, pseudo, exports, factory).create()
+    return factory.deployment

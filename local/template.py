@@ -38,7 +38,7 @@ class CreatedResource:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
-Maker = Callable[[str, str, Mapping[str, Any]], CreatedResource]
+CreateResource = Callable[[str, str, Mapping[str, Any]], CreatedResource]
 """(type, logical id, resolved properties) -> the resource. Raises ``TemplateError`` for an unknown type."""
 
 
@@ -55,7 +55,7 @@ class Stack:
         template: Mapping[str, Any],
         pseudo: Mapping[str, str],
         imports: Mapping[str, str],
-        make: Maker,
+        make: CreateResource,
         parameters: Mapping[str, str] | None = None,
     ) -> None:
         self._template = template

@@ -62,7 +62,7 @@ class Mirror:
         self, kube: Kubernetes, stockyard_api: StockyardApi, *, jitter: Callable[[], float], log: Callable[[str], None]
     ) -> None:
         self._kube, self._stockyard, self._jitter, self._log = kube, stockyard_api, jitter, log
-        self._wish: str | None = None
+        self._desired: str | None = None
         self._nodes: Sequence[Mapping[str, Any]] = ()
         self._done: str | None = None
         self._round: _Round | None = None
@@ -75,12 +75,12 @@ class Mirror:
 
     def hear(self, version: str | None, nodes: Sequence[Mapping[str, Any]]) -> None:
         """Take what an answer said is to be mirrored, with the nodes of the observation; None: nothing was said."""
-        self._nodes, self._wish = nodes, version
+        self._nodes, self._desired = nodes, version
 
     @property
     def settled(self) -> bool:
         """Whether the cluster has what Stockyard last told of."""
-        return self._round is None and self._wish in (None, self._done)
+        return self._round is None and self._desired in (None, self._done)
 
     def run(self, pause: Callable[[float], bool]) -> None:
         """Go on until ``pause(seconds)`` returns True."""
@@ -92,7 +92,7 @@ class Mirror:
         if self.settled:
             return LOOK_SECONDS
         try:
-            self._round = self._round or _Round(self._wish or "")
+            self._round = self._round or _Round(self._desired or "")
             if not self._advance(self._round):
                 return 0.0
         except NotServed as error:

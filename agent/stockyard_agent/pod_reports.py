@@ -14,7 +14,7 @@ from .cluster.csi import limits as volume_limits
 from .cluster.following import WATCH_SECONDS
 from .cluster.node_facts import Listed, facts_of, listed_budgets
 from .cluster.nodes import Nodes, shortened
-from .cluster.pod_picture import MOST_GROUPS, Picture, picture_of, without_news
+from .cluster.pod_state import MOST_GROUPS, PodState, pod_state_of, without_news
 from .cluster.pod_templates import node_keys
 from .cluster.pods import Pods
 from .cluster.sources import READ_SECONDS, Permits, Sources
@@ -66,7 +66,7 @@ class PodReports:
         self._sources = Sources(kube, monotonic, self._permits)
         self._unplaced = False
         """Whether a pod was left out because of its volumes: nothing tells when they are there."""
-        self._sent: Picture | None = None
+        self._sent: PodState | None = None
         self._sequence = self._base = 0
         self._posted_at, self._interval = 0.0, SHORTEST
         self._told = 0
@@ -87,7 +87,7 @@ class PodReports:
         self._listed_at, self._read_at = -READ_SECONDS, now()
         self._nodes, self._nodes_at = Nodes(kube, monotonic, log), -NODES_SECONDS
         self._nodes_known_at = now()
-        self._nodes_told = self._losses_told = 0
+        self._nodes_told = self._unready_told = 0
         """How many changes of nodes, and how many lost nodes, the last report has."""
         self._label_keys: frozenset[str] | None = None
         """The labels of nodes that rules of pods name, where a report has no room for all labels; None: it has."""
@@ -217,7 +217,9 @@ class PodReports:
         changed = self._pods.moves != self._told or self._facts_differ
         if self._sent is None or since >= (self._pace if changed else REFRESH_SECONDS):
             return True
-        if self._nodes.losses != self._losses_told or (self._nodes.news != self._nodes_told and since >= NODES_SECONDS):
+        if self._nodes.unready_events != self._unready_told or (
+            self._nodes.news != self._nodes_told and since >= NODES_SECONDS
+        ):
             return True
         if self._first_at:
             over = now - self._last_at >= IDLE_SECONDS or now - self._first_at >= LONGEST_SECONDS
@@ -227,16 +229,16 @@ class PodReports:
 
     def _post(self) -> None:
         moves, refusals, followed_at = self._pods.moves, self._pods.refusals, self._now()
-        news, losses = self._nodes.news, self._nodes.losses
-        picture = self._picture()
+        news, unready_events = self._nodes.news, self._nodes.unready_events
+        pod_state = self._pod_state()
         for _ in range(2):
-            answer = self._stockyard.report_pods(self._encoded(picture))
+            answer = self._stockyard.report_pods(self._encoded(pod_state))
             self._base = answer.sequence
             if not answer.resync:
-                if picture.has_news_for_waiting(self._sent or Picture()):
+                if pod_state.has_news_for_waiting(self._sent or PodState()):
                     self._waiting()
-                self._sent, self._told, self._refusals_told = picture, moves, refusals
-                self._nodes_told, self._losses_told = news, losses
+                self._sent, self._told, self._refusals_told = pod_state, moves, refusals
+                self._nodes_told, self._unready_told = news, unready_events
                 self._posted_at = self._monotonic()
                 self._first_at = self._last_at = 0.0
                 self._facts_differ, self._listed_sent = False, self._listed
@@ -247,7 +249,7 @@ class PodReports:
             self._sent = None
         raise Unreachable("Stockyard asks for all pods again and again")
 
-    def _picture(self) -> Picture:
+    def _pod_state(self) -> PodState:
         pods = list(self._pods)
         self._sources.refresh(pods)
         if self._monotonic() - self._listed_at >= READ_SECONDS:
@@ -257,13 +259,13 @@ class PodReports:
         sources = self._sources
         pods, nodes = sources.nominated(pods), self._nodes.facts
         self._unplaced = any(pod.waits and sources.places(pod.namespace, pod.claims) is None for pod in pods)
-        picture = picture_of(pods, sources.daemons, sources.places, nodes, sources.attached, sources.namespaces)
+        pod_state = pod_state_of(pods, sources.daemons, sources.places, nodes, sources.attached, sources.namespaces)
         if self._label_keys is not None:
-            self._label_keys = _node_keys(picture)
-        picture.nodes, picture.budgets = self._facts()
-        return picture
+            self._label_keys = _node_keys(pod_state)
+        pod_state.nodes, pod_state.budgets = self._facts()
+        return pod_state
 
-    def _encoded(self, picture: Picture) -> bytes:
+    def _encoded(self, pod_state: PodState) -> bytes:
         """The body of a report: what changed, or all of it. Raises ``TooLarge``."""
         moment = self._now()
         # The clock lets a newly started agent continue above the numbers of the agent before it.
@@ -272,22 +274,22 @@ class PodReports:
         head = {"sequence": self._sequence, "observed_at": observed_at, "agent_version": VERSION}
         reduced: Callable[[dict[str, Any]], dict[str, Any]] = without_news if self._plain_until else dict
         if self._sent is not None:
-            data = _text(reduced({**head, "base": self._base, **picture.changes(self._sent)}))
+            data = _text(reduced({**head, "base": self._base, **pod_state.changes(self._sent)}))
             if len(data) <= LIMIT:
                 return data
-        data = _text(reduced({**head, "base": None, **picture.whole()}))
-        if len(data) > LIMIT and picture.nodes is not None and self._label_keys is None:
+        data = _text(reduced({**head, "base": None, **pod_state.whole()}))
+        if len(data) > LIMIT and pod_state.nodes is not None and self._label_keys is None:
             self._log(f"Labels of nodes that no rule names are left out: a report has {len(data)} bytes, over {LIMIT}")
-            self._label_keys = _node_keys(picture)
-            picture.nodes = shortened(picture.nodes, self._label_keys)
-            data = _text(reduced({**head, "base": None, **picture.whole()}))
-        if len(data) > LIMIT and picture.nodes is not None:
+            self._label_keys = _node_keys(pod_state)
+            pod_state.nodes = shortened(pod_state.nodes, self._label_keys)
+            data = _text(reduced({**head, "base": None, **pod_state.whole()}))
+        if len(data) > LIMIT and pod_state.nodes is not None:
             # Pods that wait come first; without the facts no node is disrupted.
             self._log(f"Nodes and budgets are not told: with them a report has {len(data)} bytes, over {LIMIT}")
-            picture.nodes = picture.budgets = None
-            data = _text(reduced({**head, "base": None, **picture.whole()}))
-        if len(data) > LIMIT or len(picture.groups) > MOST_GROUPS:
-            many = f"{len(picture.groups)} different pods make {len(data)} bytes"
+            pod_state.nodes = pod_state.budgets = None
+            data = _text(reduced({**head, "base": None, **pod_state.whole()}))
+        if len(data) > LIMIT or len(pod_state.groups) > MOST_GROUPS:
+            many = f"{len(pod_state.groups)} different pods make {len(data)} bytes"
             raise TooLarge(f"{many}; at most {MOST_GROUPS} and {LIMIT} can be told")
         return data
 
@@ -298,8 +300,8 @@ class PodReports:
         return max(longest * (0.5 + 0.5 * self._jitter()), min(at_least, LONGEST))
 
 
-def _node_keys(picture: Picture) -> frozenset[str]:
-    return frozenset[str]().union(*map(node_keys, picture.groups.values()))
+def _node_keys(pod_state: PodState) -> frozenset[str]:
+    return frozenset[str]().union(*map(node_keys, pod_state.groups.values()))
 
 
 def _text(body: dict[str, Any]) -> bytes:

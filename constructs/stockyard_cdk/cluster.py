@@ -74,7 +74,7 @@ class Cluster(StockyardResource):
         What may be done in the cluster is what that client's role says: give it the role ``stockyard-viewer``, and not
         the client that the stack is made by.
         """
-        maker, stack = self.stockyard.client, Stack.of(self)
-        if maker is not None and stack.resolve(reader.secret_arn) == stack.resolve(maker.secret_arn):
+        client, stack = self.stockyard.client, Stack.of(self)
+        if client is not None and stack.resolve(reader.secret_arn) == stack.resolve(client.secret_arn):
             raise ValueError("reader: it is the client that makes the stack, which may do more than read")
         return reader.grant_read(grantee)

@@ -23,12 +23,12 @@ _PATHLESS = 7
 def deploy(iam: Any, template: Mapping[str, Any], account: str, trust: Mapping[str, Any], **parameters: str) -> None:
     """Make the resources of a template by a client of IAM. The role trusts whom ``trust`` says; parameters that are not
     named have their defaults. Raises ``TemplateError`` for a type that is not IAM's."""
-    Stack(template, PSEUDO, {}, _maker(iam, account, trust), parameters).create()
+    Stack(template, PSEUDO, {}, _factory(iam, account, trust), parameters).create()
 
 
 def deploy_runs(client: Callable[[str], Any], template: Mapping[str, Any], account: str, **parameters: str) -> None:
     """Make the resources of a template for runs by clients of the services."""
-    iam = _maker(client("iam"), account, {})
+    iam = _factory(client("iam"), account, {})
 
     def make(kind: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
         if kind == "AWS::Logs::LogGroup":
@@ -75,7 +75,7 @@ def resources(template: Mapping[str, Any], **parameters: str) -> dict[str, Any]:
     return properties_by_id
 
 
-def _maker(iam: Any, account: str, trust: Mapping[str, Any]) -> Callable[[str, str, Any], CreatedResource]:
+def _factory(iam: Any, account: str, trust: Mapping[str, Any]) -> Callable[[str, str, Any], CreatedResource]:
     def make(kind: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
         if kind == "AWS::IAM::ManagedPolicy":
             name = properties.get("ManagedPolicyName") or f"tenant-{logical}"

@@ -222,11 +222,11 @@ class HeadNode:
         self.devices[old["uuid"]] = {**copy.deepcopy(entity), "revision": old["revision"] + 1, "modified": False}
         return {"success": True}
 
-    def _powerOperation(self, wish: Any) -> Mapping[str, Any]:  # noqa: N802
-        if not isinstance(wish, dict) or set(wish) != _POWER or wish["baseType"] != "PowerOperation":
+    def _powerOperation(self, body: Any) -> Mapping[str, Any]:  # noqa: N802
+        if not isinstance(body, dict) or set(body) != _POWER or body["baseType"] != "PowerOperation":
             raise self._outside(400, "no power operation")
-        devices, operation = wish["devices"], wish["operation"]
-        is_plain = isinstance(wish["force"], bool) and isinstance(wish["wait"], bool)
+        devices, operation = body["devices"], body["operation"]
+        is_plain = isinstance(body["force"], bool) and isinstance(body["wait"], bool)
         if operation not in OPERATIONS or not is_plain or not isinstance(devices, list) or not devices:
             raise self._outside(400, "no power operation")
         if not all(isinstance(each, str) and _UUID.fullmatch(each) for each in devices):

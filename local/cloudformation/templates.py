@@ -30,12 +30,12 @@ def is_custom(body: Mapping[str, Any]) -> bool:
 def walked(template: Template, pseudo: Mapping[str, str], make: Make) -> Iterator[str]:
     """Makes the custom resources in order, and gives the logical id of each. Others only have a name and ARNs."""
 
-    def maker(kind: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
+    def create(kind: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
         if is_custom({"Type": kind}):
             return make(logical, properties)
         return CreatedResource(logical, _StandIn(logical))
 
-    stack = Stack(template, pseudo, {}, maker, dict.fromkeys(template.get("Parameters", {}), ""))
+    stack = Stack(template, pseudo, {}, create, dict.fromkeys(template.get("Parameters", {}), ""))
     for logical in custom_resources(template):
         stack.resource(logical)
         yield logical

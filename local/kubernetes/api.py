@@ -125,13 +125,13 @@ class KubeApi:
         with self._lock:
             yield self.store
 
-    def request_certificate(self, token: str, wish: kube_certificates.Wish) -> str:
+    def request_certificate(self, token: str, desired: kube_certificates.CertificateRequest) -> str:
         """Ask for a kubelet's first certificate with a bootstrap token, as ``kubeadm join`` does; the request's name.
 
         Raises ``StatusError``: 401 for an invalid token, 403 when its groups may not ask.
         """
         with self._lock:
-            return kube_certificates.request_first(self.store, token, wish)
+            return kube_certificates.request_first(self.store, token, desired)
 
     def register(self, request: str, document: Mapping[str, Any]) -> Object | None:
         """Register a node with the certificate that the request was answered with; None while nobody has decided.
@@ -293,16 +293,16 @@ class KubeApi:
         quotas.check(store, key)
         return store.create(key, document)
 
-    def _token(self, key: Key, wish: Object) -> Object:
+    def _token(self, key: Key, desired: Object) -> Object:
         """A token of a service account. It does not end here."""
         self.store.get(key)
-        seconds = int(wish.get("spec", {}).get("expirationSeconds", 3600))
+        seconds = int(desired.get("spec", {}).get("expirationSeconds", 3600))
         if seconds < _LEAST_SECONDS:
             text = f"may not specify a duration less than {_LEAST_SECONDS // 60} minutes"
             kind = 'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds'
             raise StatusError(422, f"{kind}: Invalid value: {seconds}: {text}")
         end = stamp(self.now() + timedelta(seconds=seconds))
-        return {**wish, "status": {"token": self.issue(key.namespace, key.name), "expirationTimestamp": end}}
+        return {**desired, "status": {"token": self.issue(key.namespace, key.name), "expirationTimestamp": end}}
 
     def _approve(self, request: Request, account: Account) -> Object:
         signer = self.store.get(request.key)["spec"]["signerName"]

@@ -28,7 +28,7 @@ _DECISIONS = ("Approved", "Denied")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CertificateRequest:
     """Request of a kubelet for a certificate; each field but the node's name may be what no kubelet would say."""
 
     node: str
@@ -49,22 +49,22 @@ class Wish:
         return builder.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
-def request_first(store: KubeStore, token: str, wish: Wish) -> str:
+def request_first(store: KubeStore, token: str, desired: CertificateRequest) -> str:
     """The name of a new request by the holder of a bootstrap token. Raises ``StatusError`` 401, 403."""
     identity, groups = _bearer(store, token)
     user, action = f"system:bootstrap:{identity}", Action("create", CERTIFICATES, REQUESTS)
     if not any(grant.covers(action) for grant in group_grants(store, groups)):
         raise StatusError(403, refusal(user, action))
-    return request(store, user, groups, wish)
+    return request(store, user, groups, desired)
 
 
-def request(store: KubeStore, user: str, groups: frozenset[str], wish: Wish) -> str:
+def request(store: KubeStore, user: str, groups: frozenset[str], desired: CertificateRequest) -> str:
     """The name of a new request."""
     name = f"csr-{store.revision}"
     spec = {
-        "request": base64.b64encode(wish.pem()).decode(),
-        "signerName": wish.signer,
-        "usages": list(wish.usages),
+        "request": base64.b64encode(desired.pem()).decode(),
+        "signerName": desired.signer,
+        "usages": list(desired.usages),
         "username": user,
         "groups": sorted(groups),
     }

@@ -77,17 +77,17 @@ def review(body: Mapping[str, Any], resource: str, name: str, groups: frozenset[
         ]  # fmt: skip
         return {**body, "status": {"resourceRules": rules, "nonResourceRules": [], "incomplete": False}}
     spec = body.get("spec") or {}
-    wish = spec.get("resourceAttributes") or {
+    attributes = spec.get("resourceAttributes") or {
         "verb": "get",
         "resource": (spec.get("nonResourceAttributes") or {}).get("path"),
     }
-    part = f"/{wish['subresource']}" if wish.get("subresource") else ""
+    part = f"/{attributes['subresource']}" if attributes.get("subresource") else ""
     action = Action(
-        str(wish.get("verb", "")),
-        str(wish.get("group", "")),
-        f"{wish.get('resource', '')}{part}",
-        str(wish.get("namespace", "")),
-        str(wish.get("name", "")),
+        str(attributes.get("verb", "")),
+        str(attributes.get("group", "")),
+        f"{attributes.get('resource', '')}{part}",
+        str(attributes.get("namespace", "")),
+        str(attributes.get("name", "")),
     )
     return {**body, "status": {"allowed": any(grant.covers(action) for grant in granted)}}
 

@@ -77,8 +77,8 @@ def refusal(user: str, action: Action) -> str:
     """The text of a 403, as the API words it."""
     scope = f'in the namespace "{action.namespace}"' if action.namespace else "at the cluster scope"
     name = f'"{action.name}" ' if action.name else ""
-    wish = f'User "{user}" cannot {action.verb} resource "{action.resource}" in API group "{action.group}" {scope}'
-    return f"{action.resource.partition('/')[0]} {name}is forbidden: {wish}"
+    denial = f'User "{user}" cannot {action.verb} resource "{action.resource}" in API group "{action.group}" {scope}'
+    return f"{action.resource.partition('/')[0]} {name}is forbidden: {denial}"
 
 
 def _roles(store: KubeStore, matches: Callable[[Subject], bool]) -> Iterator[tuple[str, Object]]:

@@ -22,7 +22,7 @@ import yaml
 from local.authority import LOOPBACK, Authority
 from local.kubernetes import processes
 from local.kubernetes.api import KubeApi
-from local.kubernetes.certificates import Wish
+from local.kubernetes.certificates import CertificateRequest
 from local.kubernetes.cluster import (
     CERTIFICATE_SECONDS,
     CONTROL_PLANE,
@@ -177,8 +177,10 @@ class SimulatedCluster:
 
     def begin(self, configuration: Mapping[str, Any], kubelet: Kubelet) -> None:
         """See ``Cluster``."""
-        wish = Registration.read(configuration)
-        node = kubelet.node(wish.name, {**wish.labels, CONTROL_PLANE: ""}, wish.taints, wish.pods)
+        registration = Registration.read(configuration)
+        node = kubelet.node(
+            registration.name, {**registration.labels, CONTROL_PLANE: ""}, registration.taints, registration.pods
+        )
         self.api.install([self._with_info(node, kubelet)])
 
     def join(self, configuration: Mapping[str, Any], kubelet: Kubelet, alive: Callable[[], bool] = lambda: True) -> str:
@@ -186,10 +188,15 @@ class SimulatedCluster:
         bootstrap = configuration["discovery"]["bootstrapToken"]
         if self.authority.pin not in bootstrap["caCertHashes"]:
             raise JoinFailed(f"the authority of {self.endpoint} has none of the hashes {bootstrap['caCertHashes']}")
-        wish = Registration.read(configuration)
-        document = self._with_info(kubelet.node(wish.name, wish.labels, wish.taints, wish.pods, wish.reserved), kubelet)
+        registration = Registration.read(configuration)
+        document = self._with_info(
+            kubelet.node(
+                registration.name, registration.labels, registration.taints, registration.pods, registration.reserved
+            ),
+            kubelet,
+        )
         try:
-            request = self.api.request_certificate(bootstrap["token"], Wish(wish.name))
+            request = self.api.request_certificate(bootstrap["token"], CertificateRequest(registration.name))
             end = time.monotonic() + CERTIFICATE_SECONDS
             while self.api.register(request, document) is None:
                 if not alive() or time.monotonic() > end:
@@ -197,7 +204,7 @@ class SimulatedCluster:
                 time.sleep(_LOOK_SECONDS)
         except StatusError as error:
             raise JoinFailed(f"{self.endpoint}: {error.status} {error.message}") from None
-        return wish.name
+        return registration.name
 
     def _with_info(self, node: Object, kubelet: Kubelet) -> Object:
         """A node that says what it runs."""

@@ -51,7 +51,7 @@ class Launchers:
                 raise
 
     def _node_for(self, pod: Object, pods: list[Object]) -> str | None:
-        wish = requests_of(pod)
+        needs = requests_of(pod)
         used: dict[str, Counter[str]] = {}
         for each in pods:
             used.setdefault(each["spec"]["nodeName"], Counter()).update(requests_of(each))
@@ -60,7 +60,7 @@ class Launchers:
             most = {key: milli(text) for key, text in (node.get("status") or {}).get("allocatable", {}).items()}
             used_there = used.get(name, Counter[str]())
             if _may_stand(pod, node, labels) and all(
-                used_there[key] + amount <= most.get(key, 0) for key, amount in wish.items()
+                used_there[key] + amount <= most.get(key, 0) for key, amount in needs.items()
             ):
                 return str(name)
         return None

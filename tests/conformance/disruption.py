@@ -150,7 +150,7 @@ def pool_nodes(pool: str, group: Mapping[str, Json]) -> list[RunningNode]:
         nodes.append(RunningNode(Node(f"{pool}-{number}", {}, free), pods, pool, PRICE, cost))
     for number in range(empty + occupied, group.get("drifted_nodes", 0)):
         staying = Node(f"{pool}-{number}", {}, room)
-        nodes.append(RunningNode(staying, (), pool, PRICE, disruption_cost([]), hindrance="it has only drifted"))
+        nodes.append(RunningNode(staying, (), pool, PRICE, disruption_cost([]), blocker="it has only drifted"))
     return nodes
 
 

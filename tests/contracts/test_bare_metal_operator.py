@@ -133,7 +133,7 @@ def test_a_host_without_its_credentials_says_so_at_once(yard: Any) -> None:
     yard.register("m9", {}, bmc={"address": "redfish://192.0.2.1/9", "credentialsName": "nobody"})
     yard.settle(0)
     assert "does not exist" in str(bare_metal.fault(host(yard, "m9")))
-    assert bare_metal.hindrance(host(yard, "m9")) == "in error"
+    assert bare_metal.blocker(host(yard, "m9")) == "in error"
 
 
 def test_of_two_with_one_version_one_has_the_host(yard: Any) -> None:

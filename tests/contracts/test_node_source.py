@@ -14,7 +14,7 @@ import pytest
 from local.testing.memory_store import MemoryStore, MemoryTable
 from stockyard.domain.pools.records import cluster_claim
 from stockyard.domain.records import NodeClaim, NodeEnvironment, NodeProvider, Placement, PlacementOption, Resource
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.domain.values.times import to_text
 from stockyard.errors import Fenced, InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
@@ -234,7 +234,7 @@ def test_launch_of_unscheduled_claim_is_refused(world: World) -> None:
         world.case.source.launch(world.work(claim=replace(world.claim, placement=None)))
 
 
-def switch(world: World, state: PowerWish) -> Outcome:
+def switch(world: World, state: DesiredPower) -> Outcome:
     assert isinstance(world.case.source, Switches)
     return world.case.source.power(world.work(), state)
 
@@ -249,7 +249,7 @@ def test_power_states_are_switched(world: World) -> None:
         switch(world, "Off")
     world.launch()
     world.running()
-    states: tuple[tuple[PowerWish, str], ...] = (("Off", "stopped"), ("On", "running"), ("Reboot", "running"))
+    states: tuple[tuple[DesiredPower, str], ...] = (("Off", "stopped"), ("On", "running"), ("Reboot", "running"))
     for state, expected in states:
         outcome = world.until_done(partial(switch, world, state))
         assert outcome.facts["power"] == ("Off" if state == "Off" else "On")

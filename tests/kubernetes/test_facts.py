@@ -80,8 +80,8 @@ def test_a_pod_whose_volume_is_being_made_keeps_its_room(real_rig: RealRig) -> N
     real_rig.steps(real_rig.reports())
     pods = real_rig.platform.pods
     assert pods.nominated == {"a": 1}
-    (group,) = pods.picture["nominated"]["a"]
-    assert pods.picture["groups"][group]["attachments"] == {"example.test/slow": 1}
+    (group,) = pods.pod_state["nominated"]["a"]
+    assert pods.pod_state["groups"][group]["attachments"] == {"example.test/slow": 1}
     assert not any("web/db-0" in names for _, names in pods.pending)
 
 
@@ -144,7 +144,7 @@ def test_a_pod_of_a_daemon_set_is_as_admission_makes_it(real_rig: RealRig) -> No
         real_rig.clock.later(20)
         reports = real_rig.reports()
         real_rig.steps(reports)
-        picture = real_rig.platform.pods.picture
+        picture = real_rig.platform.pods.pod_state
         (spec,) = [
             picture["groups"][group]["spec"] for name, group in picture["daemon_sets"].items() if name == "web/log"
         ]

@@ -94,19 +94,19 @@ def test_facts_of_nodes_are_told(rig: ContractRig) -> None:
     reports = rig.reports()
     rig.steps(reports)
     pods = rig.platform.pods
-    facts = pods.picture["nodes"]["a"]
+    facts = pods.pod_state["nodes"]["a"]
     assert (facts["do_not_disrupt"], facts["ready"], facts["unschedulable"]) == (True, "True", False)
     assert (facts["protected"]["count"], facts["protected"]["pods"][0]["name"]) == (1, "web/job")
     assert facts["budgets"] == {"web/db": 2}
-    assert pods.picture["budgets"] == {"web/db": 1}, "three are healthy, the static one too"
+    assert pods.pod_state["budgets"] == {"web/db": 1}, "three are healthy, the static one too"
     assert facts["created_at"] == rig.node("a")["metadata"]["creationTimestamp"]
     assert facts["pod_event_at"] is not None
     rig.administer("DELETE", f"{BUDGETS}/db")
     rig.administer("PATCH", f"{WEB}/job", {"metadata": {"annotations": {DO_NOT_DISRUPT: None}}}, MERGE)
     rig.clock.later(60)
     rig.steps(reports, 2)
-    facts = pods.picture["nodes"]["a"]
-    assert ("budgets" in facts, "protected" in facts, pods.picture["budgets"]) == (False, False, {})
+    facts = pods.pod_state["nodes"]["a"]
+    assert ("budgets" in facts, "protected" in facts, pods.pod_state["budgets"]) == (False, False, {})
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_places_of_volumes_and_daemon_sets_are_read_with_the_agents_rights(store
         claim = {"name": "data", "persistentVolumeClaim": {"claimName": name}}
         stored.put_waiting(f"of-{name}", volumes=[claim])
     wait_for(stored, stored.reports(), {"waiting": ["web/of-late", "web/of-local"], "running": 0}, 25)
-    picture = stored.platform.pods.picture
+    picture = stored.platform.pods.pod_state
     places = {
         waiting["names"][0]: picture["groups"][group].get("volumes") for group, waiting in picture["pending"].items()
     }

@@ -125,13 +125,13 @@ def test_what_is_preferred_ranks_before_room() -> None:
     nodes[0].add(a_pod("other", DB, containers=[{"resources": {"requests": {"cpu": "2"}}}]))
     board, names = Board(nodes), ["full", "empty"]
     term, preference = to(DB, HOST), {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}
-    wishes: list[tuple[Object, str]] = [
+    preferences: list[tuple[Object, str]] = [
         ({}, "empty"),
         ({"podAffinity": {PREFERRED: [{"weight": 9, "podAffinityTerm": term}]}}, "full"),
         ({"podAntiAffinity": {PREFERRED: [{"weight": 9, "podAffinityTerm": term}]}}, "empty"),
         ({"nodeAffinity": {PREFERRED: [{"weight": 9, "preference": preference}]}}, "full"),
     ]
-    for affinity, expected in wishes:
+    for affinity, expected in preferences:
         assert board.best(a_pod("web", WEB, affinity=affinity), names).name == expected
     soft = spread(ZONE, whenUnsatisfiable="ScheduleAnyway", labelSelector={"matchLabels": DB})
     assert board.best(a_pod("web", DB, **soft), names).name == "empty"

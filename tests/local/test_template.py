@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local.deployment import NO_LOCAL_MEANING, Maker
+from local.deployment import NO_LOCAL_MEANING, ResourceFactory
 from local.template import CreatedResource, Stack, TemplateError, load
 
 PSEUDO = {"AWS::AccountId": "111111111111", "AWS::Region": "us-east-1", "AWS::Partition": "aws"}
@@ -124,11 +124,11 @@ def test_a_reference_to_what_a_condition_leaves_out_is_an_error() -> None:
 
 
 def test_an_unknown_type_is_an_error_and_a_skipped_one_has_a_reason() -> None:
-    maker = Maker(lambda _service: None, Path(), "http://api", "111111111111", "us-east-1")
+    factory = ResourceFactory(lambda _service: None, Path(), "http://api", "111111111111", "us-east-1")
     with pytest.raises(TemplateError, match="AWS::Kinesis::Stream"):
-        maker("AWS::Kinesis::Stream", "S", {})
+        factory("AWS::Kinesis::Stream", "S", {})
     assert all(len(reason) > 15 for reason in NO_LOCAL_MEANING.values())
-    assert maker("AWS::CloudWatch::Alarm", "Alarm", {}).ref == "Alarm"
+    assert factory("AWS::CloudWatch::Alarm", "Alarm", {}).ref == "Alarm"
 
 
 def test_templates_are_loaded_exporters_first_with_replacements(tmp_path: Path) -> None:

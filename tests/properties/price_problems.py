@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from stockyard.scheduling.packing.price import Answer, FreeProblem, Offer, Shape, Space, Wishes
+from stockyard.scheduling.packing.price import Answer, FreeProblem, Offer, Preferences, Shape, Space
 
 GIB = 2**30
 
@@ -40,7 +40,7 @@ def larger(chance: Random) -> dict[str, Any]:
     return {"shapes": shapes, "offers": offers, "spaces": spaces}
 
 
-def read(data: dict[str, Any], wishes: Wishes | None = None) -> FreeProblem:
+def read(data: dict[str, Any], preferences: Preferences | None = None) -> FreeProblem:
     """The problem as the packer takes it."""
     return FreeProblem(
         tuple(
@@ -52,7 +52,7 @@ def read(data: dict[str, Any], wishes: Wishes | None = None) -> FreeProblem:
             for number, offer in enumerate(data["offers"])
         ),
         tuple(Space(f"space-{number}", tuple(room)) for number, room in enumerate(data["spaces"])),
-        wishes or Wishes(),
+        preferences or Preferences(),
     )
 
 

@@ -65,7 +65,7 @@ def test_decisions_obey_the_rules(seed: int, soaking: bool, record_property: Cal
 def _broken_rules(fleet: Fleet, decision: Decision) -> list[str]:
     """Rules of the fleet's pools that a decision breaks."""
     assert decision.reason == UNDERUTILIZED
-    broken = [f"{node.name} has a hindrance" for node in decision.nodes if node.hindrance]
+    broken = [f"{node.name} has a hindrance" for node in decision.nodes if node.blocker]
     broken += [f"{node.name} is empty" for node in decision.nodes if node.empty]
     for pool, count in Counter(node.pool for node in decision.nodes).items():
         rules = fleet.rules[pool]
@@ -196,8 +196,8 @@ def test_empty_nodes_go_within_their_budget() -> None:
         decision = empty_nodes(fleet)
         going = decision.nodes if decision else ()
         went += len(going)
-        assert all(node.empty and not node.hindrance for node in going)
+        assert all(node.empty and not node.blocker for node in going)
         for pool, rules in fleet.rules.items():
-            could = sum(node.empty and not node.hindrance and node.pool == pool for node in fleet.nodes)
+            could = sum(node.empty and not node.blocker and node.pool == pool for node in fleet.nodes)
             assert sum(node.pool == pool for node in going) == min(could, rules.empty)
     assert went > 4

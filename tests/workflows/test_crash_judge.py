@@ -15,7 +15,7 @@ from stockyard.adapters.telemetry import LoggedTelemetry
 from stockyard.errors import PermissionDenied
 from stockyard.operations.engine.ledger import StoreLedger
 from stockyard.operations.sweep import records as sweep_records
-from stockyard.providers.clouds.aws.resources.making import Maker
+from stockyard.providers.clouds.aws.resources.making import Reconciler
 from tests.harness.crash import branches as crash_branches
 from tests.harness.crash import cells as crash_cells
 from tests.harness.crash.branches import judge_all
@@ -50,16 +50,16 @@ def test_a_fault_that_never_fires_fails_its_cell(world: CrashWorld, clean: Clean
 def test_a_resource_left_in_the_cloud_is_reported(
     world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unmade: Any = Maker.remove
+    unmade: Any = Reconciler.remove
 
-    def forgetful(builder: Maker, line: Any) -> str | None:
+    def forgetful(builder: Reconciler, line: Any) -> str | None:
         if line.kind == "role":
             builder.ledger.gone(line)
             return None
         answer: str | None = unmade(builder, line)
         return answer
 
-    monkeypatch.setattr(Maker, "remove", forgetful)
+    monkeypatch.setattr(Reconciler, "remove", forgetful)
     faults = wrong(world, clean, VPC, Mode.THROTTLED)
     # A cluster has a role for its machines and one for its controllers.
     assert [fault.startswith("left: role ") for fault in faults] == [True, True]
@@ -67,7 +67,7 @@ def test_a_resource_left_in_the_cloud_is_reported(
 
 def test_a_resource_created_twice_is_reported(world: CrashWorld, clean: Clean, monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong(world, clean, VPC, Mode.AFTER) == []
-    monkeypatch.setattr(Maker, "_adopted", lambda *_: None)
+    monkeypatch.setattr(Reconciler, "_adopted", lambda *_: None)
     # Nothing is left, because a deletion removes everything with the tags of a ledger line.
     assert wrong(world, clean, VPC, Mode.AFTER) == ["ready with {'vpc': 1} too much, {} too little"]
 
@@ -88,7 +88,7 @@ def test_a_refused_deletion_must_be_reported_unless_the_resource_is_gone(
     first, second = (Call("delete:control_plane", "ec2.TerminateInstances", number) for number in (1, 2))
     assert wrong(world, clean, first, Mode.REFUSED) == []
     assert wrong(world, clean, second, Mode.REFUSED) == []
-    deleted: Any = Maker._deleted
+    deleted: Any = Reconciler._deleted
 
     def silent(*arguments: Any) -> str | None:
         with suppress(PermissionDenied):
@@ -96,7 +96,7 @@ def test_a_refused_deletion_must_be_reported_unless_the_resource_is_gone(
             return answer
         return None
 
-    monkeypatch.setattr(Maker, "_deleted", silent)
+    monkeypatch.setattr(Reconciler, "_deleted", silent)
     # Nothing waits for the group: a machine that stays keeps the volume, and its deletion would hang.
     group = Call("delete:security", "ec2.DeleteSecurityGroup", 1)
     assert "nobody was told of a refused deletion" in wrong(world, clean, group, Mode.REFUSED)

@@ -29,16 +29,16 @@ _FORBIDDEN = 403
 
 
 class Nodes:
-    """Not for threads. ``news`` counts changes of what is told of nodes, ``losses`` nodes that were ready and are so no
-    more, or are gone, ``interruptions`` those whose end was announced. A heartbeat of a kubelet changes nothing that is
-    told."""
+    """Not for threads. ``news`` counts changes of what is told of nodes, ``unready_events`` nodes that were ready and
+    are so no more, or are gone, ``interruptions`` those whose end was announced. A heartbeat of a kubelet changes
+    nothing that is told."""
 
     def __init__(self, kube: Kubernetes, monotonic: Callable[[], float], log: Callable[[str], None]) -> None:
         self._following = Following(kube, NODES, {}, _named, PAGE, self._count)
         self._monotonic, self._log = monotonic, log
         self._blind_until: float | None = None
         self._heard_at = 0.0
-        self.news = self.losses = self.interruptions = 0
+        self.news = self.unready_events = self.interruptions = 0
 
     @property
     def complete(self) -> bool:
@@ -77,7 +77,7 @@ class Nodes:
             return
         self.news += 1
         was_ready, is_ready = (node is not None and node[1]["ready"] == "True" for node in (before, after))
-        self.losses += was_ready and not is_ready
+        self.unready_events += was_ready and not is_ready
         had_end, has_end = (
             node is not None and node[1]["labels"].get(INTERRUPTION) == ANNOUNCED for node in (before, after)
         )

@@ -154,19 +154,19 @@ def _located(context: Context, pointer: str, detail: str) -> str:
 
 def _about_token(context: Context) -> str:
     """Reason why the token was refused, as far as it can be seen here, and a cure."""
-    cure = "log in with `stockyard login`, or set STOCKYARD_TOKEN"
+    hint = "log in with `stockyard login`, or set STOCKYARD_TOKEN"
     credential = context.held_token()
     if credential is None:
-        return f"There is no token: {cure}."
+        return f"There is no token: {hint}."
     from stockyard_client.sessions import ends_at
 
     end, source = ends_at(credential.text), credential.source
     if end is None:
-        return f"{source} is no token of an issuer (a JWT): {cure}."
+        return f"{source} is no token of an issuer (a JWT): {hint}."
     if end <= context.now():
-        return f"{source} expired at {_moment(end)}: {cure}."
+        return f"{source} expired at {_moment(end)}: {hint}."
     return (
-        f"{source} is refused, and ends only at {_moment(end)}: is it of the issuer that this API trusts? Else {cure}."
+        f"{source} is refused, and ends only at {_moment(end)}: is it of the issuer that this API trusts? Else {hint}."
     )
 
 
@@ -202,9 +202,9 @@ def _explain_operation(context: Context, operation: Operation) -> None:
         context.say(f"Console of the machine, its last lines:\n{error.console}", "dim")
     context.say(f"Operation: {operation.id}", "dim")
     if operation.kind == "create_cluster":
-        from stockyard_client.cli.cures import cure_of
+        from stockyard_client.cli.advice import advice_of
 
-        context.say(cure_of(context, operation, short=_operation_code(operation) == QUOTA))
+        context.say(advice_of(context, operation, short=_operation_code(operation) == QUOTA))
 
 
 class FailuresAsText(Group):

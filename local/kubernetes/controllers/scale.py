@@ -40,14 +40,14 @@ def scale_of(workload: Object) -> Object:
     }
 
 
-def scaled(store: KubeStore, key: Key, wish: Mapping[str, Any]) -> Object:
+def scaled(store: KubeStore, key: Key, body: Mapping[str, Any]) -> Object:
     """Give a workload the number of pods of a ``Scale``, or of a patch of one. Raises ``StatusError`` 404, 409, 422."""
     workload = store.get(key)
-    replicas = (wish.get("spec") or {}).get("replicas", 0)
+    replicas = (body.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or replicas < 0:
         text = f'Scale.autoscaling "{key.name}" is invalid: spec.replicas: Invalid value: {replicas}'
         raise StatusError(422, f"{text}: must be greater than or equal to 0", key=key)
-    version = (wish.get("metadata") or {}).get("resourceVersion")
+    version = (body.get("metadata") or {}).get("resourceVersion")
     meta = {**workload["metadata"], **({"resourceVersion": version} if version else {})}
     return scale_of(
         store.replace(key, {**workload, "metadata": meta, "spec": {**workload["spec"], "replicas": replicas}})

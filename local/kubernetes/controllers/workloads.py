@@ -45,7 +45,7 @@ def settle(store: KubeStore, down: Collection[str]) -> None:
         if key.resource == "deployments":
             roll(store, key, document, down)
     for key, document in workloads:
-        _MAKERS.get(key.resource, _leave)(store, key, store.objects.get(key, document), owned, down)
+        _CONTROLLERS.get(key.resource, _leave)(store, key, store.objects.get(key, document), owned, down)
 
 
 class _Owned:
@@ -233,7 +233,7 @@ def _write(store: KubeStore, key: Key, status: Object) -> None:
         store.replace(key, {**document, "status": status})
 
 
-_MAKERS = {
+_CONTROLLERS = {
     "replicasets": _replica_set,
     "statefulsets": _stateful_set,
     "daemonsets": _daemon_set,

@@ -72,7 +72,7 @@ class Pod:
     preferred: Sequence[Object]
     affinity: tuple[Term, ...]
     apart: tuple[Term, ...]
-    wishes: tuple[Term, ...]
+    preferences: tuple[Term, ...]
     """Preferred terms; those against pods have a weight below 0."""
     spread: tuple[Spread, ...]
     claims: tuple[str, ...]
@@ -136,7 +136,7 @@ def pod_of(document: Object, classes: Mapping[str, int] | None = None) -> Pod:
     def terms(entries: Iterable[Object], weight: int = 0) -> tuple[Term, ...]:
         return tuple(_term(entry, namespace, labels, weight) for entry in entries)
 
-    def wishes(entries: Iterable[Object], sign: int) -> tuple[Term, ...]:
+    def preferences(entries: Iterable[Object], sign: int) -> tuple[Term, ...]:
         return tuple(_term(entry["podAffinityTerm"], namespace, labels, sign * entry["weight"]) for entry in entries)
 
     priority = spec.get("priority")
@@ -147,7 +147,7 @@ def pod_of(document: Object, classes: Mapping[str, int] | None = None) -> Pod:
         spec.get("tolerations") or (), spec.get("nodeSelector") or {},
         None if required is None else required.get("nodeSelectorTerms") or (), of_nodes.get(soft) or (),
         terms(together.get(hard) or ()), terms(apart.get(hard) or ()),
-        (*wishes(together.get(soft) or (), 1), *wishes(apart.get(soft) or (), -1)),
+        (*preferences(together.get(soft) or (), 1), *preferences(apart.get(soft) or (), -1)),
         tuple(_spread(entry, labels) for entry in spec.get("topologySpreadConstraints") or ()),
         _claims(document), int(priority), spec.get("preemptionPolicy") != "Never",
     )  # fmt: skip

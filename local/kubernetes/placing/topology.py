@@ -115,10 +115,10 @@ def wished(pod: Pod, nodes: Sequence[Node], all_nodes: Sequence[Node], spaces: M
 
     for node in all_nodes:
         for other in node.pods:
-            for term in pod.wishes:
+            for term in pod.preferences:
                 if term.matches(other, spaces):
                     note(term, node)
-            for term in other.wishes:
+            for term in other.preferences:
                 if term.matches(pod, spaces):
                     note(term, node)
     return {

@@ -216,20 +216,20 @@ class RealCluster:
         try:
             own = Client.of_kubeconfig(self.plane.folder / "kubelet.conf")
             taints = [] if takes_pods else [{"key": CONTROL_PLANE, "effect": "NoSchedule"}]
-            wish = Registration(name, {}, taints, "110", external=self.plane.external)
+            registration = Registration(name, {}, taints, "110", external=self.plane.external)
             self._kubelets[name] = kubelet
-            real_kubelet.register(own, wish, replace(kubelet, release=self.plane.release))
+            real_kubelet.register(own, registration, replace(kubelet, release=self.plane.release))
             self._label(name, CONTROL_PLANE, "")
         except (OSError, Refused) as error:
             raise InitFailed(str(error)) from None
 
     def begin(self, configuration: Mapping[str, Any], kubelet: Kubelet) -> None:
         """See ``Cluster``."""
-        wish = Registration.read(configuration)
-        self._kubelets[wish.name] = kubelet
+        registration = Registration.read(configuration)
+        self._kubelets[registration.name] = kubelet
         try:
-            real_kubelet.register(Client.of_kubeconfig(self.plane.folder / "kubelet.conf"), wish, kubelet)
-            self._label(wish.name, CONTROL_PLANE, "")
+            real_kubelet.register(Client.of_kubeconfig(self.plane.folder / "kubelet.conf"), registration, kubelet)
+            self._label(registration.name, CONTROL_PLANE, "")
         except (OSError, Refused) as error:
             raise InitFailed(str(error)) from None
 
@@ -275,12 +275,14 @@ class RealCluster:
             log.write(f"{self.endpoint}: {text}\n")
 
 
-def _check_release(wish: str) -> None:
+def _check_release(registration: str) -> None:
     """Raises ``InitFailed`` for one that is not built."""
     built = releases().values()
-    if wish not in built:
-        raise InitFailed(f"Kubernetes {wish} is not built, only {' and '.join(built)}; a cluster must be of these")
-    if wish == release("kubernetes_previous") and (reason := missing_previous()):
+    if registration not in built:
+        raise InitFailed(
+            f"Kubernetes {registration} is not built, only {' and '.join(built)}; a cluster must be of these"
+        )
+    if registration == release("kubernetes_previous") and (reason := missing_previous()):
         raise InitFailed(reason)
 
 

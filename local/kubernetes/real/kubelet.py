@@ -38,19 +38,19 @@ def join(configuration: Mapping[str, Any], kubelet: Kubelet, url: str, folder: P
 
     It waits for its certificate while the machine is ``alive``. Returns the node's name. Raises ``JoinFailed``.
     """
-    bootstrap, wish = configuration["discovery"]["bootstrapToken"], Registration.read(configuration)
+    bootstrap, registration = configuration["discovery"]["bootstrapToken"], Registration.read(configuration)
     try:
         authority = discovered(url, bootstrap["token"], bootstrap["caCertHashes"])
         key = ec.generate_private_key(ec.SECP256R1())
         asking = Client(url, ssl.create_default_context(cadata=authority), bootstrap["token"])
-        certificate = _issued(asking, wish.name, key, alive)
+        certificate = _issued(asking, registration.name, key, alive)
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        node = Client(url, certified(folder / f"{wish.name}.pem", authority, certificate, secret))
-        register(node, wish, kubelet)
+        node = Client(url, certified(folder / f"{registration.name}.pem", authority, certificate, secret))
+        register(node, registration, kubelet)
     except (OSError, Refused) as error:
         raise JoinFailed(f"{url}: {error}") from None
-    return wish.name
+    return registration.name
 
 
 def discovered(url: str, token: str, pins: list[str]) -> str:
@@ -73,12 +73,16 @@ def discovered(url: str, token: str, pins: list[str]) -> str:
     return authority
 
 
-def register(client: Client, wish: Registration, kubelet: Kubelet) -> None:
+def register(client: Client, registration: Registration, kubelet: Kubelet) -> None:
     """Create the Node as its kubelet; one that is there already stays. Raises ``Refused``, ``OSError``."""
-    taints = [*wish.taints, UNINITIALIZED] if wish.external and not missing_cloud() else wish.taints
-    document = kubelet.node(wish.name, {**wish.labels, KWOK: "on"}, taints, wish.pods, wish.reserved)
+    taints = (
+        [*registration.taints, UNINITIALIZED] if registration.external and not missing_cloud() else registration.taints
+    )
+    document = kubelet.node(
+        registration.name, {**registration.labels, KWOK: "on"}, taints, registration.pods, registration.reserved
+    )
     status = {name: document["status"][name] for name in ("capacity", "allocatable")}
-    addresses = [{"type": "Hostname", "address": wish.name}]
+    addresses = [{"type": "Hostname", "address": registration.name}]
     if kubelet.address:
         addresses.insert(0, {"type": "InternalIP", "address": kubelet.address})
     # kwok makes it ready, as its container runtime would.

@@ -138,8 +138,8 @@ class Pods:
         files: dict[str, bytes] = {}
         for source in (volume.get("projected") or {}).get("sources", ()):
             if "serviceAccountToken" in source:
-                wish = source["serviceAccountToken"]
-                files[wish["path"]] = self._token(pod, wish.get("audience", "")).encode()
+                token_source = source["serviceAccountToken"]
+                files[token_source["path"]] = self._token(pod, token_source.get("audience", "")).encode()
             for kind, resource in (("configMap", "configmaps"), ("secret", "secrets")):
                 if kind in source:
                     files |= self._data(resource, namespace, source[kind]["name"], source[kind])

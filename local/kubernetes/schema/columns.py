@@ -198,9 +198,9 @@ def _subject(event: Object) -> str:
     return f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"
 
 
-def _ready_of(wish: str, present: str) -> Column:
+def _ready_of(desired: str, present: str) -> Column:
     return _computed(
-        "Ready", lambda item: f"{_at(item, present) or 0}/{_at(item, wish) if _at(item, wish) is not None else 1}"
+        "Ready", lambda item: f"{_at(item, present) or 0}/{_at(item, desired) if _at(item, desired) is not None else 1}"
     )
 
 

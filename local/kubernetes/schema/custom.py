@@ -59,9 +59,9 @@ def admitted(
     """
     if not is_judged(resource):
         return after
-    wish = _confined(before or {}, after, part) if resource.has_status else after
+    desired = _confined(before or {}, after, part) if resource.has_status else after
     schema = whole(resource.schema or {})
-    document: Object = stored(wish, schema)
+    document: Object = stored(desired, schema)
     document["metadata"]["name"] = key.name
     causes = faults(document, schema)
     if causes:

@@ -39,7 +39,7 @@ from local.aws.accounts import REGION
 from local.cloud import ROOT
 from local.functions.invocation import Invocation, failure
 from local.functions.patterns import matches
-from local.kubernetes.certificates import Wish
+from local.kubernetes.certificates import CertificateRequest
 from local.kubernetes.cluster import Registration
 from local.kubernetes.store import StatusError
 from local.machines.booted import TERMINATED
@@ -238,7 +238,7 @@ class Yard:
         document = kubelet.node(wish.name, wish.labels, wish.taints, wish.pods, wish.reserved)
         document["metadata"]["labels"]["kubernetes.io/hostname"] = wish.name
         try:
-            request = self.plane.api.request_certificate(answer["token"], Wish(wish.name))
+            request = self.plane.api.request_certificate(answer["token"], CertificateRequest(wish.name))
             self.agent.look()
             return self.plane.api.register(request, document) is not None
         except StatusError:

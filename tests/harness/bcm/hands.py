@@ -8,7 +8,7 @@ from typing import Any
 
 from stockyard.domain.records import Cluster, NodeClaim, NodeProvider, Placement, PlacementOption
 from stockyard.domain.values.ids import client_id
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.domain.values.times import to_text
 from stockyard.errors import StockyardError
 from stockyard.ports import Outcome
@@ -121,7 +121,7 @@ class HostClaim:
         """The termination, to its end."""
         return self.run(self.source.terminate, most)
 
-    def power(self, state: PowerWish) -> Outcome | StockyardError:
+    def power(self, state: DesiredPower) -> Outcome | StockyardError:
         """A switch, to its end."""
         return self.run(lambda work: self.source.power(work, state))
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from agent.stockyard_agent.cluster.csi import limits
 from agent.stockyard_agent.cluster.node_facts import facts_of, listed
-from agent.stockyard_agent.cluster.pod_picture import Picture, picture_of
+from agent.stockyard_agent.cluster.pod_state import PodState, pod_state_of
 from agent.stockyard_agent.cluster.pods import Pods
 from agent.stockyard_agent.cluster.sources import Permits, Sources
 from agent.stockyard_agent.commands.inbox import CommandInbox
@@ -49,7 +49,7 @@ class PlayedAgent:
     chance: Random
     silent_until: datetime | None = None
     report_due: datetime | None = None
-    picture: Picture = field(default_factory=Picture)
+    pod_state: PodState = field(default_factory=PodState)
     """What Stockyard was told last."""
     told_at: datetime | None = None
     """When the picture was true."""
@@ -128,14 +128,18 @@ class PlayedAgent:
         listing, sources = replace(listed(kube), limits=limits(kube)), self._sources
         sources.refresh(list(self._pods))
         pods = sources.nominated(list(self._pods))
-        picture = picture_of(pods, sources.daemons, sources.places, listing.nodes, sources.attached, sources.namespaces)
+        pod_state = pod_state_of(
+            pods, sources.daemons, sources.places, listing.nodes, sources.attached, sources.namespaces
+        )
         facts = facts_of(pods, self._pods.events, listing, sources.attached)
         if facts is not None:
-            picture.nodes, picture.budgets = facts
+            pod_state.nodes, pod_state.budgets = facts
         self._sequence = max(self._sequence + 1, int(now.timestamp() * 1000))
         head = {"sequence": self._sequence, "observed_at": times.to_text(now), "agent_version": "1", "base": None}
         try:
-            answer = receive(self.services(), self.cluster, read(PendingPods, {**head, **picture.whole()}).model_dump())
+            answer = receive(
+                self.services(), self.cluster, read(PendingPods, {**head, **pod_state.whole()}).model_dump()
+            )
         except StockyardError:
             self.report_due = now + RETRY
             return
@@ -144,8 +148,8 @@ class PlayedAgent:
             self.report_due = now + RETRY
             return
         self._base, self._pace, self._reported_at = answer.sequence, float(answer.interval_seconds), now
-        self.picture, self.told_at, self.vouched_until, self._changed_at = picture, now, now, None
-        self._waiting = bool(picture.pending)
+        self.pod_state, self.told_at, self.vouched_until, self._changed_at = pod_state, now, now, None
+        self._waiting = bool(pod_state.pending)
 
     # --- posts --------------------------------------------------------------------------------------------------------
 

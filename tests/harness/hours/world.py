@@ -118,7 +118,7 @@ class Hours:
         self.agent = PlayedAgent(
             lambda: self.services, registry, self.cluster, self.kube, self.clock.now, Random(f"a {self.trace.number}")
         )
-        news = lambda: (self.agent.picture.nodes or {}, self.agent.picture.budgets or {},  # noqa: E731
+        news = lambda: (self.agent.pod_state.nodes or {}, self.agent.pod_state.budgets or {},  # noqa: E731
                         self.agent.told_at, self.agent.vouched_until)  # fmt: skip
         self.judge = Judge(Sights(self.clock.now, self.kube, self.claims, self.pools, lambda: self.disruption, news))
         self.waits = Waits(self)

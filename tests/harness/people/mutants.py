@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from agent.stockyard_agent.cluster import daemon_sets, pod_picture, pods
+from agent.stockyard_agent.cluster import daemon_sets, pod_state, pods
 from stockyard.domain.pools.disruption_records import ClusterDisruption, hold_key
 from stockyard.lifecycle.disruption import vanished
 from stockyard.lifecycle.pools import pool
@@ -131,7 +131,7 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
     ),
     "daemon sets are as large as their templates": (
         Scene([app("a", cpu=1500)], [(5.0, "a", 1)], [(1.0, daemon(cpu=1200, template_cpu=100))], in_vain=1),
-        lambda: patch.object(pod_picture, "current_pods", lambda *_: {}),
+        lambda: patch.object(pod_state, "current_pods", lambda *_: {}),
     ),
     "a daemon set is as small again as before when its newest pod is gone": (
         Scene(

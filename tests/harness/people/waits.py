@@ -124,7 +124,7 @@ class Waits:
         told_at = self.world.agent.told_at
         waiting = {pod["metadata"]["uid"]: pod for pod in pending}
         self._told_at = {uid: moment for uid, moment in self._told_at.items() if uid in waiting}
-        names = {name for entry in self.world.agent.picture.pending.values() for name in entry["names"]}
+        names = {name for entry in self.world.agent.pod_state.pending.values() for name in entry["names"]}
         groups = {name.rpartition("/")[2].rpartition("-")[0] for name in names}
         for uid, pod in waiting.items():
             if told_at is not None and pod["created"] <= told_at and pod["app"] in groups:
@@ -184,7 +184,7 @@ class Waits:
 
     def _comes(self, pod: Object, now: datetime) -> bool:
         """Whether a claim on its way is for the pod or for equal pods, or will take the pod by type and zone."""
-        pending = self.world.agent.picture.pending
+        pending = self.world.agent.pod_state.pending
         groups = {
             group
             for group, entry in pending.items()

@@ -52,8 +52,8 @@ def random_fleet(seed: int) -> tuple[dict[str, Json], Fleet]:
         nodes.append(
             {**described[claim.name], "name": name, "labels": labels, "pods": [by_name[each] for each in names]}
         )
-        hindrance = "it is held" if chance.random() < 0.1 else ""
-        running.append(_running(name, labels, claim, Counter(pod_of[each] for each in names), hindrance))
+        blocker = "it is held" if chance.random() < 0.1 else ""
+        running.append(_running(name, labels, claim, Counter(pod_of[each] for each in names), blocker))
     document["nodes"] = nodes
     pools = tuple(
         _used(pool, [claim for claim in plan.claims if claim.pool.name == pool.name]) for pool in problem.pools
@@ -62,9 +62,7 @@ def random_fleet(seed: int) -> tuple[dict[str, Json], Fleet]:
     return document, Fleet(tuple(running), pools, rules, problem.daemons)
 
 
-def _running(
-    name: str, labels: Mapping[str, str], claim: Claim, pods: Mapping[Pod, int], hindrance: str
-) -> RunningNode:
+def _running(name: str, labels: Mapping[str, str], claim: Claim, pods: Mapping[Pod, int], blocker: str) -> RunningNode:
     free: defaultdict[str, int] = defaultdict(int, claim.row.room)
     for pod, count in pods.items():
         for resource, amount in pod.requests:
@@ -75,7 +73,7 @@ def _running(
     node = Node(name, labels, dict(free), taints, placed, ports)
     cost = 1.0 + sum(pods.values())
     spot = labels[CAPACITY_TYPE] == "spot"
-    return RunningNode(node, tuple(pods.items()), claim.pool.name, claim.price, cost, spot, hindrance)
+    return RunningNode(node, tuple(pods.items()), claim.pool.name, claim.price, cost, spot, blocker)
 
 
 def _used(pool: Pool, claims: list[Claim]) -> Pool:

@@ -12,7 +12,7 @@ from stockyard.providers.clouds.aws import DEFAULT_REGION, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds.ec2 import ADDRESS
 from stockyard.providers.clouds.aws.kinds.registry import KINDS
-from stockyard.providers.clouds.aws.resources.making import Maker, Wish
+from stockyard.providers.clouds.aws.resources.making import DesiredResource, Reconciler
 from stockyard.providers.clouds.aws.sessions import Sessions
 
 
@@ -37,26 +37,26 @@ class ToyClusterDriver:
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         """Allocate the phase's address."""
-        maker = self._maker(work)
+        reconciler = self._reconciler(work)
         if phase == "account":
             return Outcome(True)
 
         def allocate(line: Resource, carried: dict[str, str]) -> str:
             specification = tags.specification(["elastic-ip"], carried)
-            answer = maker.calls.call("ec2", "allocate_address", Domain="vpc", TagSpecifications=specification)
+            answer = reconciler.calls.call("ec2", "allocate_address", Domain="vpc", TagSpecifications=specification)
             return str(answer["AllocationId"])
 
-        address = maker.want(Wish(ADDRESS, phase, maker.name(phase), allocate))
+        address = reconciler.want(DesiredResource(ADDRESS, phase, reconciler.name(phase), allocate))
         return Outcome(True, f"Address {address.vendor_id}")
 
     def remove(self, phase: str, work: CloudWork) -> Outcome:
         """Release the phase's address."""
-        return self._maker(work).unmake(phase)
+        return self._reconciler(work).unmake(phase)
 
-    def _maker(self, work: CloudWork) -> Maker:
+    def _reconciler(self, work: CloudWork) -> Reconciler:
         cluster = work.cluster
         owner = tags.Owner(
             work.installation, work.tenant, cluster.id, str(cluster.generation), cluster.client_id, self._prefix
         )
         calls = Calls(self._sessions.of(work.account, work.session), DEFAULT_REGION)
-        return Maker(calls, work.ledger, owner, work.now, 0, KINDS, "Make another.")
+        return Reconciler(calls, work.ledger, owner, work.now, 0, KINDS, "Make another.")

@@ -25,7 +25,7 @@ from agent.stockyard_agent.stockyard_api import StockyardApi
 from agent.stockyard_agent.transport import Exchange, HttpRequest, HttpResponse, Unreachable
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.api import ConnectionReset, KubeApi, node
-from local.kubernetes.certificates import Wish
+from local.kubernetes.certificates import CertificateRequest
 from local.kubernetes.store import Key, Object, stamp
 from stockyard.domain.models.base import read
 from stockyard.domain.models.pools.pending_pods import PendingPods
@@ -62,7 +62,7 @@ class PodsOfCluster:
     """Knowledge of Stockyard about the cluster's pods, as ``operations/machines/pending_pods.py`` keeps it."""
 
     posts: list[dict[str, Any]] = field(default_factory=list)
-    picture: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pod_state: dict[str, dict[str, Any]] = field(default_factory=dict)
     refusals: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     sequence: int = 0
     interval: int = 60
@@ -75,38 +75,38 @@ class PodsOfCluster:
         resync = post["sequence"] <= self.sequence or post["base"] not in (None, self.sequence)
         if not resync:
             self.sequence = post["sequence"]
-            before = self.picture if post["base"] is not None else {}
-            self.picture = {}
+            before = self.pod_state if post["base"] is not None else {}
+            self.pod_state = {}
             for name in ("groups", "pending", "running", "nominated", "daemon_sets", "nodes", "budgets"):
                 if post.get(name) is None:
                     continue
                 entries = {**before.get(name, {}), **post[name]}
-                self.picture[name] = {key: value for key, value in entries.items() if value is not None}
-            groups = self.picture["groups"]
-            assert self.picture["pending"].keys() <= groups.keys()
-            on_nodes = [*self.picture["running"].values(), *self.picture.get("nominated", {}).values()]
+                self.pod_state[name] = {key: value for key, value in entries.items() if value is not None}
+            groups = self.pod_state["groups"]
+            assert self.pod_state["pending"].keys() <= groups.keys()
+            on_nodes = [*self.pod_state["running"].values(), *self.pod_state.get("nominated", {}).values()]
             assert {group for node in on_nodes for group in node} <= groups.keys()
         return {"sequence": self.sequence, "resync": resync, "interval_seconds": self.interval}
 
     @property
     def pending(self) -> list[tuple[int, list[str]]]:
         """Count and names of each group that waits, in order of the names."""
-        groups = self.picture.get("pending", {}).values()
+        groups = self.pod_state.get("pending", {}).values()
         return sorted(((waiting["count"], waiting["names"]) for waiting in groups), key=lambda group: group[1])
 
     @property
     def running(self) -> dict[str, int]:
         """Pods on each node."""
-        return {node: sum(counts.values()) for node, counts in sorted(self.picture.get("running", {}).items())}
+        return {node: sum(counts.values()) for node, counts in sorted(self.pod_state.get("running", {}).items())}
 
     @property
     def nominated(self) -> dict[str, int]:
         """Pods that have been given each node and are not bound yet."""
-        return {node: sum(counts.values()) for node, counts in sorted(self.picture.get("nominated", {}).items())}
+        return {node: sum(counts.values()) for node, counts in sorted(self.pod_state.get("nominated", {}).items())}
 
     def templates(self) -> list[dict[str, Any]]:
         """The templates of what waits."""
-        return [self.picture["groups"][group] for group in self.picture["pending"]]
+        return [self.pod_state["groups"][group] for group in self.pod_state["pending"]]
 
 
 _ROUTES = {("GET", "mirror"), *(("POST", name) for name in ("observations", "pending-pods", "kubeconfig-secrets"))}
@@ -332,7 +332,7 @@ class Rig:
 
     def join(self, agent: Agent, token: str, document: Object) -> Object:
         """A machine joins by its token: it asks for a certificate, the agent looks, the node registers."""
-        request = self.kube.request_certificate(token, Wish(document["metadata"]["name"]))
+        request = self.kube.request_certificate(token, CertificateRequest(document["metadata"]["name"]))
         agent.look()
         registered = self.kube.register(request, document)
         assert registered is not None, "nobody has decided about its certificate"

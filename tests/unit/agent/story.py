@@ -78,7 +78,7 @@ class Story:
         pods = self.rig.platform.pods
         objects = self.rig.kube.store.objects.items()
         nodes = {key.name: node["spec"].get("unschedulable", False) for key, node in objects if key.resource == "nodes"}
-        told_nodes = {name: facts["unschedulable"] for name, facts in pods.picture.get("nodes", {}).items()}
+        told_nodes = {name: facts["unschedulable"] for name, facts in pods.pod_state.get("nodes", {}).items()}
         return pods.pending == [(1, ["web/late"])] and pods.running == {"a": 1, "b": 1} and told_nodes == nodes
 
     @property
@@ -130,10 +130,10 @@ class Story:
         """Every object that is left, without what differs from life to life."""
         objects = sorted(self.rig.kube.store.objects.items())
         stored_objects = [[str(key), key.namespace, _lasting(stored)] for key, stored in objects]
-        picture = self.rig.platform.pods.picture
+        pod_state = self.rig.platform.pods.pod_state
         # When a pod last moved is another moment in each life.
-        nodes = {name: {**facts, "pod_event_at": None} for name, facts in picture["nodes"].items()}
-        return [*stored_objects, {**picture, "nodes": nodes}]
+        nodes = {name: {**facts, "pod_event_at": None} for name, facts in pod_state["nodes"].items()}
+        return [*stored_objects, {**pod_state, "nodes": nodes}]
 
     @property
     def things(self) -> Counter[str]:

@@ -15,7 +15,7 @@ from agent.stockyard_agent import certificates as agent_certificates
 from agent.stockyard_agent.transport import Exchange, HttpRequest, HttpResponse, Unreachable
 from local.kubernetes import certificates
 from local.kubernetes.api import Fault, node
-from local.kubernetes.certificates import CLIENT, SERVING, Wish
+from local.kubernetes.certificates import CLIENT, SERVING, CertificateRequest
 from local.kubernetes.store import Key, Object
 from tests.unit.agent.rig import SERVICE, TOKEN, Rig
 from tests.unit.agent.story import Killed
@@ -24,7 +24,7 @@ JOIN, NODE = "system:bootstrappers:stockyard:join", "system:bootstrappers:stocky
 SERVES = ("digital signature", "server auth")
 
 
-def requested(rig: Rig, user: str, groups: Sequence[str], wish: Wish) -> str:
+def requested(rig: Rig, user: str, groups: Sequence[str], wish: CertificateRequest) -> str:
     return certificates.request(rig.kube.store, user, frozenset(groups), wish)
 
 
@@ -32,14 +32,14 @@ def _is_address(name: str) -> bool:
     return name[0].isdigit() or ":" in name
 
 
-def first(rig: Rig, wish: Wish, *groups: str) -> str:
+def first(rig: Rig, wish: CertificateRequest, *groups: str) -> str:
     return requested(rig, "system:bootstrap:abcdef", groups or (JOIN, NODE + "worker-1"), wish)
 
 
 def serving(rig: Rig, *names: str, user: str = "worker-1", **more: Any) -> str:
     """The request of a kubelet for what it serves with."""
     general = [x509.IPAddress(ip_address(n)) if _is_address(n) else x509.DNSName(n) for n in names]
-    wish = Wish(**{"node": user, "signer": SERVING, "usages": SERVES, "names": general, **more})
+    wish = CertificateRequest(**{"node": user, "signer": SERVING, "usages": SERVES, "names": general, **more})
     return requested(rig, f"system:node:{user}", ("system:nodes",), wish)
 
 
@@ -63,31 +63,43 @@ def with_addresses(rig: Rig, name: str, *addresses: str, provider: str = "aws://
     "usages", [("digital signature", "client auth"), ("digital signature", "key encipherment", "client auth")]
 )
 def test_a_machine_gets_the_certificate_of_its_own_node(rig: Rig, usages: Sequence[str]) -> None:
-    name = first(rig, Wish("worker-1", usages=usages))
+    name = first(rig, CertificateRequest("worker-1", usages=usages))
     assert decision(rig, name) == ("Approved", "the token is for the node worker-1")
     assert decision(rig, name)[0] == "Approved", "it is decided once"
     assert rig.kube.register(name, node("worker-1")) is not None
 
 
 def test_a_node_may_have_a_name_with_dots(rig: Rig) -> None:
-    assert decision(rig, first(rig, Wish("worker.one"), JOIN, NODE + "worker:one"))[0] == "Approved"
+    assert decision(rig, first(rig, CertificateRequest("worker.one"), JOIN, NODE + "worker:one"))[0] == "Approved"
 
 
 @pytest.mark.parametrize(
     ("wish", "groups", "why"),
     [
-        (Wish("worker-2"), (), "for the node worker-1, not for 'system:node:worker-2'"),
-        (Wish("worker-1", organization="system:masters"), (), "of 'system:masters'"),
-        (Wish("worker-1", usages=("digital signature", "client auth", "server auth")), (), "the usages are"),
-        (Wish("worker-1", usages=("client auth",)), (), "the usages are"),
-        (Wish("worker-1", usages=("digital signature", "client auth", "client auth")), (), "the usages are"),
-        (Wish("worker-1", names=[x509.DNSName("worker-1")]), (), "no alternative names"),
-        (Wish("worker-1", names=[x509.RFC822Name("a@example.test")]), (), "neither DNS name nor address"),
-        (Wish("worker-1"), (JOIN,), "names no node, or more than one"),
-        (Wish("worker-1"), (JOIN, NODE + "worker-1", NODE + "worker-2"), "names no node, or more than one"),
+        (CertificateRequest("worker-2"), (), "for the node worker-1, not for 'system:node:worker-2'"),
+        (CertificateRequest("worker-1", organization="system:masters"), (), "of 'system:masters'"),
+        (
+            CertificateRequest("worker-1", usages=("digital signature", "client auth", "server auth")),
+            (),
+            "the usages are",
+        ),
+        (CertificateRequest("worker-1", usages=("client auth",)), (), "the usages are"),
+        (
+            CertificateRequest("worker-1", usages=("digital signature", "client auth", "client auth")),
+            (),
+            "the usages are",
+        ),
+        (CertificateRequest("worker-1", names=[x509.DNSName("worker-1")]), (), "no alternative names"),
+        (CertificateRequest("worker-1", names=[x509.RFC822Name("a@example.test")]), (), "neither DNS name nor address"),
+        (CertificateRequest("worker-1"), (JOIN,), "names no node, or more than one"),
+        (
+            CertificateRequest("worker-1"),
+            (JOIN, NODE + "worker-1", NODE + "worker-2"),
+            "names no node, or more than one",
+        ),
     ],
 )
-def test_a_token_gives_nothing_else(rig: Rig, wish: Wish, groups: tuple[str, ...], why: str) -> None:
+def test_a_token_gives_nothing_else(rig: Rig, wish: CertificateRequest, groups: tuple[str, ...], why: str) -> None:
     kind, text = decision(rig, first(rig, wish, *groups))
     assert kind == "Denied"
     assert why in text
@@ -95,8 +107,12 @@ def test_a_token_gives_nothing_else(rig: Rig, wish: Wish, groups: tuple[str, ...
 
 def test_requests_of_others_are_left_to_others(rig: Rig) -> None:
     kubeadm = ("system:bootstrappers:kubeadm:default-node-token",)
-    renewal = requested(rig, "system:node:worker-1", ("system:nodes",), Wish("worker-1"))
-    for name in (first(rig, Wish("worker-1"), *kubeadm), renewal, first(rig, Wish("a", signer="example.test/own"))):
+    renewal = requested(rig, "system:node:worker-1", ("system:nodes",), CertificateRequest("worker-1"))
+    for name in (
+        first(rig, CertificateRequest("worker-1"), *kubeadm),
+        renewal,
+        first(rig, CertificateRequest("a", signer="example.test/own")),
+    ):
         assert decision(rig, name) == ("", "")
 
 
@@ -148,7 +164,7 @@ def test_a_node_serves_under_nothing_else(rig: Rig, names: tuple[str, ...], more
 
 def test_only_nodes_ask_for_serving_certificates(rig: Rig) -> None:
     with_addresses(rig, "worker-1", "10.0.1.2")
-    wish = Wish("worker-1", signer=SERVING, usages=SERVES, names=[x509.DNSName("worker-1")])
+    wish = CertificateRequest("worker-1", signer=SERVING, usages=SERVES, names=[x509.DNSName("worker-1")])
     for user, groups in (("system:bootstrap:abcdef", (JOIN, NODE + "worker-1")), ("system:node:worker-1", ())):
         assert decision(rig, requested(rig, user, groups, wish)) == (
             "Denied", "only a node asks for the certificate that it serves with",
@@ -164,15 +180,15 @@ def test_a_request_that_cannot_be_decided_does_not_hold_up_others(rig: Rig, monk
         return parse(request)
 
     monkeypatch.setattr(agent_certificates, "parse", surprised)
-    bad = first(rig, Wish("bad"), JOIN, NODE + "bad")
-    assert decision(rig, first(rig, Wish("worker-1")))[0] == "Approved"
+    bad = first(rig, CertificateRequest("bad"), JOIN, NODE + "bad")
+    assert decision(rig, first(rig, CertificateRequest("worker-1")))[0] == "Approved"
     assert decision(rig, bad) == ("", "")
     assert any("cannot be decided: RuntimeError" in line for line in rig.logs)
 
 
 def test_who_decides_first_is_right(rig: Rig) -> None:
     """Two agents at once, while one replaces the other: the second finds the request changed."""
-    name = first(rig, Wish("worker-1"))
+    name = first(rig, CertificateRequest("worker-1"))
     second = rig.agent()
 
     def around(request: HttpRequest, deliver: Exchange) -> HttpResponse:
@@ -194,7 +210,11 @@ def test_who_decides_first_is_right(rig: Rig) -> None:
 def test_an_agent_that_is_cut_off_anywhere_is_followed_by_the_same_end(rig: Rig, at: int, mode: str) -> None:
     """From the list of requests to the last approval: each call fails once, before or after it took effect."""
     with_addresses(rig, "worker-3", "10.0.1.3")
-    names = (first(rig, Wish("worker-1")), first(rig, Wish("worker-2")), serving(rig, "10.0.1.3", user="worker-3"))
+    names = (
+        first(rig, CertificateRequest("worker-1")),
+        first(rig, CertificateRequest("worker-2")),
+        serving(rig, "10.0.1.3", user="worker-3"),
+    )
     calls = 0
 
     def around(request: HttpRequest, deliver: Exchange) -> HttpResponse:
@@ -234,8 +254,8 @@ def test_the_whole_way_of_a_machine(rig: Rig) -> None:
     rig.order_token()
     agent = rig.agent()
     rig.until_ended(agent)
-    stranger = rig.kube.request_certificate(TOKEN, Wish("ip-10-0-0-5"))
-    own = rig.kube.request_certificate(TOKEN, Wish("worker-1"))
+    stranger = rig.kube.request_certificate(TOKEN, CertificateRequest("ip-10-0-0-5"))
+    own = rig.kube.request_certificate(TOKEN, CertificateRequest("worker-1"))
     assert decision(rig, stranger)[0] == "Denied"
     assert rig.kube.register(own, node("worker-1")) is not None
     assert base64.b64decode(rig.token_secret()["data"]["auth-extra-groups"]).decode() == f"{JOIN},{NODE}worker-1"  # type: ignore[index]

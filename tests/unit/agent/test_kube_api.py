@@ -12,7 +12,7 @@ from local.kubernetes import apply as kube_apply
 from local.kubernetes import certificates
 from local.kubernetes import pods as kube_pods
 from local.kubernetes.api import APPLY, MERGE, ConnectionReset, Fault, StatusError, key_of, node
-from local.kubernetes.certificates import Wish
+from local.kubernetes.certificates import CertificateRequest
 from local.kubernetes.store import Key
 from tests.unit.agent.rig import TOKEN, Rig
 
@@ -240,13 +240,15 @@ def test_kube_api_takes_certificate_requests_of_complete_tokens(rig: Rig) -> Non
     for content, status in ((data, 401), (data | usages, 403)):
         rig.kube.install([{**secret, "stringData": content}])
         with pytest.raises(StatusError) as caught:
-            rig.kube.request_certificate(TOKEN, Wish("a"))
+            rig.kube.request_certificate(TOKEN, CertificateRequest("a"))
         assert caught.value.status == status
     assert "cannot create resource" in caught.value.message
 
 
 def test_kube_api_decides_a_certificate_request_once(rig: Rig) -> None:
-    name = certificates.request(rig.kube.store, "system:node:a", frozenset(), Wish("a", signer=certificates.SERVING))
+    name = certificates.request(
+        rig.kube.store, "system:node:a", frozenset(), CertificateRequest("a", signer=certificates.SERVING)
+    )
     path = f"/apis/certificates.k8s.io/v1/certificatesigningrequests/{name}"
     _, listed = ask(rig, "GET", path.rpartition("/")[0] + f"?fieldSelector=spec.signerName={certificates.SERVING}")
     (document,) = listed["items"]
@@ -265,13 +267,15 @@ def test_kube_api_decides_a_certificate_request_once(rig: Rig) -> None:
     document["metadata"]["resourceVersion"] = "1"
     assert decided("Approved") == 409
     # The role names two signers.
-    other = certificates.request(rig.kube.store, "system:node:a", frozenset(), Wish("a", signer="example.test/other"))
+    other = certificates.request(
+        rig.kube.store, "system:node:a", frozenset(), CertificateRequest("a", signer="example.test/other")
+    )
     status, answer = ask(rig, "PUT", f"{path.rpartition('/')[0]}/{other}/approval", {"status": {}})
     assert (status, "cannot approve resource" in answer["message"]) == (403, True)
 
 
 def test_kube_api_registers_a_node_under_the_name_of_its_certificate(rig: Rig) -> None:
-    name = certificates.request(rig.kube.store, "system:bootstrap:abcdef", frozenset(), Wish("a"))
+    name = certificates.request(rig.kube.store, "system:bootstrap:abcdef", frozenset(), CertificateRequest("a"))
     assert rig.kube.register(name, node("a")) is None, "nobody has decided"
     with pytest.raises(StatusError, match='"b" is not allowed'):
         rig.kube.register(name, node("b"))

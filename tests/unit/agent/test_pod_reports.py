@@ -182,7 +182,7 @@ def test_all_is_told_when_stockyard_asks_for_it(rig: Rig) -> None:
     reports = rig.reports()
     rig.steps(reports)
     pods = rig.platform.pods
-    pods.picture, pods.sequence = {}, 5  # restored from a backup
+    pods.pod_state, pods.sequence = {}, 5  # restored from a backup
     rig.add_waiting("web-2")
     rig.steps(reports, 2)
     assert pods.pending == [(2, ["web/web-1", "web/web-2"])]
@@ -238,7 +238,7 @@ def test_an_older_stockyard_is_told_what_it_can_read(rig: Rig) -> None:
     rig.steps(reports)
     assert rig.platform.pods.posts[-1]["base"] is None
     assert rig.platform.pods.nominated == {"a": 1}
-    assert rig.platform.pods.picture["nodes"]["a"]["taints"] == []
+    assert rig.platform.pods.pod_state["nodes"]["a"]["taints"] == []
 
 
 def test_failures_back_off_up_to_five_minutes(rig: Rig) -> None:
@@ -311,7 +311,7 @@ def test_daemon_sets_are_told_and_those_on_their_way_out_are_not(rig: Rig) -> No
         rig.kube.install([{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta, "spec": spec}])
     rig.kube.store.remove(Key("apps", "daemonsets", "kube-system", "old"), {})
     rig.steps(rig.reports())
-    assert rig.platform.pods.picture["daemon_sets"].keys() == {"kube-system/cni"}
+    assert rig.platform.pods.pod_state["daemon_sets"].keys() == {"kube-system/cni"}
 
 
 def test_a_daemon_set_that_came_with_pods_is_told_with_them(rig: Rig) -> None:
@@ -324,7 +324,7 @@ def test_a_daemon_set_that_came_with_pods_is_told_with_them(rig: Rig) -> None:
     moments = []
     for _ in range(6):
         rig.steps(reports, 1)
-        moments.append((bool(rig.platform.pods.pending), bool(rig.platform.pods.picture.get("daemon_sets"))))
+        moments.append((bool(rig.platform.pods.pending), bool(rig.platform.pods.pod_state.get("daemon_sets"))))
     assert (True, True) in moments
     assert (True, False) not in moments
 

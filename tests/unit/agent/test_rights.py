@@ -14,7 +14,7 @@ from agent.stockyard_agent.certificates import CLIENT, SERVING
 from agent.stockyard_agent.commands import tokens
 from agent.stockyard_agent.kubernetes import APPLY, MERGE, Kubernetes, Refused
 from local.kubernetes import certificates
-from local.kubernetes.certificates import Wish
+from local.kubernetes.certificates import CertificateRequest
 from local.kubernetes.resources import RESOURCES
 from local.kubernetes.rules import grants
 from tests.unit.agent.rig import KUBE, Rig
@@ -27,8 +27,12 @@ def test_roles_grant_exactly_the_calls_that_are_made(record_property: Callable[[
     kube = story.rig.kube
     story.rig.around = None
     for user, group, wish in (
-        ("system:bootstrap:abcdef", "system:bootstrappers:stockyard:node:w", Wish("w")),
-        ("system:node:b", "system:nodes", Wish("b", usages=("digital signature", "server auth"), signer=SERVING)),
+        ("system:bootstrap:abcdef", "system:bootstrappers:stockyard:node:w", CertificateRequest("w")),
+        (
+            "system:node:b",
+            "system:nodes",
+            CertificateRequest("b", usages=("digital signature", "server auth"), signer=SERVING),
+        ),
     ):
         certificates.request(kube.store, user, frozenset({group}), wish)
     story.rig.agent().look()

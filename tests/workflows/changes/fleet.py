@@ -16,7 +16,7 @@ import pytest
 from stockyard.domain.nodes.manifests import ProviderDocument
 from stockyard.domain.pools.node_groups import Group
 from stockyard.domain.records import Cluster, Fact, NodeClaim, Outbox
-from stockyard.lifecycle.nodes.loss import is_lost, lose
+from stockyard.lifecycle.nodes.machine_gone import is_lost, lose
 from stockyard.lifecycle.pools.pool import living
 from stockyard.operations.clusters.creation.create import NewCluster, create_cluster
 from stockyard.operations.clusters.members.members import node_of_member

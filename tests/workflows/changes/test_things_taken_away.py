@@ -86,18 +86,18 @@ OWN_NETWORK = {
 GIVEN_NETWORK = {"all named subnets": Loss(every_subnet, "subnet"), "named subnet": Loss(subnet)}
 
 
-def heal(plane: Plane, loss: Loss) -> list[str]:
+def heal(plane: Plane, machine_gone: Loss) -> list[str]:
     """Take it away, lose the youngest member, and let everybody go on. What is wrong."""
-    give_back = loss.take(plane)
-    plane.later = [(GIVEN_BACK, give_back)] if loss.word else []
+    give_back = machine_gone.take(plane)
+    plane.later = [(GIVEN_BACK, give_back)] if machine_gone.word else []
     plane.lose(plane.members()[-1])
     ends = plane.drive()
     wrong = [] if len(plane.members()) == SIZE else [f"{len(plane.members())} members: {ends} {plane.operation.error}"]
     late = [(second, count, text) for second, count, text in plane.texts if second >= 60]
     silent = [entry for entry in late if entry[1] < SIZE and not entry[2].startswith("False: 2 of 3")]
     wrong += [f"while one was missing: {entry}" for entry in silent[:1]]
-    unnamed = [entry for entry in late if entry[0] < GIVEN_BACK and loss.word not in entry[2]]
-    wrong += [f"does not name {loss.word}: {entry}" for entry in unnamed[:1]]
+    unnamed = [entry for entry in late if entry[0] < GIVEN_BACK and machine_gone.word not in entry[2]]
+    wrong += [f"does not name {machine_gone.word}: {entry}" for entry in unnamed[:1]]
     return wrong
 
 
@@ -143,13 +143,13 @@ def test_a_lost_member_is_replaced_or_the_condition_says_why_not(
 ) -> None:
     wrong: dict[str, list[str]] = {}
     with plane(in_given_network=losses is GIVEN_NETWORK) as standing:
-        for name, loss in losses.items():
-            wrong[name] = heal(standing, loss)
+        for name, machine_gone in losses.items():
+            wrong[name] = heal(standing, machine_gone)
         if losses is OWN_NETWORK:
             wrong["change"] = changed(standing)
-        for loss in losses.values():
+        for machine_gone in losses.values():
             with suppress(AssertionError):  # somebody has taken it away already
-                loss.take(standing)
+                machine_gone.take(standing)
         wrong["deletion"] = delete(standing)
     record_property(f"figure:taken_away_{len(losses)}", {name: len(each) for name, each in wrong.items()})
     assert {name: each for name, each in wrong.items() if each} == {}

@@ -18,7 +18,7 @@ from stockyard_client.cli.input.inputs import pairs, read_body
 from stockyard_client.cli.input.options import DryRun, KeepFailed, Manifest, Queue, Timeout, Wait, Watch
 from stockyard_client.cli.operations import changes, listings, operations, timelines, updates
 from stockyard_client.cli.operations import events as event_lists
-from stockyard_client.cli.output import losses, plans, progress, watching
+from stockyard_client.cli.output import consequences, plans, progress, watching
 from stockyard_client.cli.output.output import (
     CLUSTERS,
     ONE_CLUSTER,
@@ -256,7 +256,9 @@ def delete(
         if dry_run:
             plans.show(context, output, client.clusters.plan_delete(cluster))
             return
-        lines = losses.safely(losses.of_cluster(client, cluster, force=force), f"Cluster {cluster} is deleted.")
+        lines = consequences.safely(
+            consequences.of_cluster(client, cluster, force=force), f"Cluster {cluster} is deleted."
+        )
         confirm(context, lines, yes=yes, question="Forget it?" if force else "Delete it?")
         if force:
             forced = client.clusters.force_delete(cluster)
@@ -327,11 +329,13 @@ def resume(
     settings goes through all of its phases again.
     """
     context = contexts.of(run)
-    wish = updates.wishes(context, assignments, other, "cluster") if assignments or other is not None else None
+    patch = (
+        updates.requested_patch(context, assignments, other, "cluster") if assignments or other is not None else None
+    )
     with context.client() as client:
         # only a field by --set may need to know what there is
         record = client.clusters.get(cluster).document() if assignments else {}
-        document = wish(record) if wish else None
+        document = patch(record) if patch else None
         if dry_run:
             plans.show(context, output, client.clusters.plan_resume(cluster, document))
             return

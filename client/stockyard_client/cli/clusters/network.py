@@ -37,8 +37,8 @@ def network(run: typer.Context, cluster: Name, output: Output = Form.TABLE) -> N
     if members:
         write_table(context, HEADINGS, [_cells(member, context.now()) for member in members])
     down = sum(member["state"] == "down" for member in members)
-    picture_age = age(view["observed_at"], context.now())
-    when = f"as of {picture_age} ago" if picture_age else "nothing was told yet"
+    report_age = age(view["observed_at"], context.now())
+    when = f"as of {report_age} ago" if report_age else "nothing was told yet"
     context.say(f"{len(members)} members in {view['range']}, {down} down, {when}.")
     for member in members:
         if member["through_hub"]:

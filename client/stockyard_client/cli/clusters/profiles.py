@@ -16,7 +16,7 @@ from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.inputs import read_document, read_patch
 from stockyard_client.cli.input.options import DryRun, Manifest, Timeout, Wait, Watch
 from stockyard_client.cli.operations import listings, operations
-from stockyard_client.cli.output import losses, plans, watching
+from stockyard_client.cli.output import consequences, plans, watching
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_document, write_yaml_or_json
 from stockyard_client.cli.output.tables import Column, Sheet
 from stockyard_client.profile_models import ClusterProfile, ClusterProfiles, PackStatus
@@ -214,7 +214,7 @@ def delete(
         if dry_run:
             plans.show(context, output, client.profiles.plan_delete(profile))
             return
-        lines = losses.safely(losses.of_profile(client, profile), f"Profile {profile} is removed.")
+        lines = consequences.safely(consequences.of_profile(client, profile), f"Profile {profile} is removed.")
         confirm(context, lines, yes=yes)
         client.profiles.delete(profile)
     context.say(f"Profile {profile} is removed.")

@@ -11,7 +11,7 @@ from stockyard_client.cli.input.completion import cluster_names, snapshot_ids
 from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.options import DryRun, Timeout, Wait
 from stockyard_client.cli.operations import operations
-from stockyard_client.cli.output import losses, plans
+from stockyard_client.cli.output import consequences, plans
 from stockyard_client.cli.output.output import Form, Output, write_document
 from stockyard_client.cli.output.tables import write_table
 from stockyard_client.cli.visible import echo
@@ -59,7 +59,7 @@ def restore(
         if dry_run:
             plans.show(context, output, client.clusters.plan_restore(cluster, snapshot))
             return
-        confirm(context, losses.of_restore(client, cluster, snapshot), yes=yes, question="Restore it?")
+        confirm(context, consequences.of_restore(client, cluster, snapshot), yes=yes, question="Restore it?")
         operation = client.clusters.restore(cluster, snapshot)
         context.say(f"Cluster {cluster} is restored by operation {operation.id}.")
         operations.finish(context, client, operation, wait=wait, timeout=timeout, output=output)

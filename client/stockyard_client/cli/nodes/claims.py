@@ -19,7 +19,7 @@ from stockyard_client.cli.input.options import DryRun, File, KeepFailed, Manifes
 from stockyard_client.cli.nodes import power, type_filters
 from stockyard_client.cli.nodes.type_filters import check_memory
 from stockyard_client.cli.operations import listings, operations, updates
-from stockyard_client.cli.output import losses, plans, progress, watching
+from stockyard_client.cli.output import consequences, plans, progress, watching
 from stockyard_client.cli.output.node_sheets import CLAIMS
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_document, write_yaml_or_json
 from stockyard_client.cli.visible import echo
@@ -130,9 +130,9 @@ def _with_gpus(
 ) -> dict[str, Any]:
     """The request with the GPUs of ``--gpu``, whose name is looked up among the provider's node types."""
     types = partial(client.node_types.list, provider=provider, page_size=200)
-    amounts, wishes = type_filters.gpu_wishes(gpu, types)
+    amounts, requirements = type_filters.gpu_request(gpu, types)
     context.origins.append(Origin(options={pointer("resources", name): "--gpu" for name in amounts}))
-    return _merged(body, {}, amounts, [dict(wish) for wish in wishes], {})
+    return _merged(body, {}, amounts, [dict(requirement) for requirement in requirements], {})
 
 
 def _origin(
@@ -296,7 +296,7 @@ def delete(
         if dry_run:
             plans.show(context, output, client.node_claims.plan_delete(claim))
             return
-        lines = losses.safely(losses.of_claim(client, claim), f"Claim {claim} is given back.")
+        lines = consequences.safely(consequences.of_claim(client, claim), f"Claim {claim} is given back.")
         confirm(context, lines, yes=yes)
         operation = client.node_claims.delete(claim, grace_seconds)
         context.say(f"Claim {claim} is being given back by operation {operation.id}.")

@@ -13,7 +13,7 @@ from stockyard_client.cli.input.inputs import read_either, requirement
 from stockyard_client.cli.input.options import DryRun, Manifest, Watch
 from stockyard_client.cli.nodes import provider_validation, type_filters
 from stockyard_client.cli.operations import listings, updates
-from stockyard_client.cli.output import losses, plans, watching
+from stockyard_client.cli.output import consequences, plans, watching
 from stockyard_client.cli.output.node_sheets import PRICES, PROVIDERS, TYPES, types_sheet
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_yaml_or_json
 from stockyard_client.cli.tenant import tenancy
@@ -125,7 +125,7 @@ def delete(
         if dry_run:
             plans.show(context, output, client.node_providers.plan_delete(provider))
             return
-        lines = losses.safely(losses.of_provider(client, provider), f"Node provider {provider} is removed.")
+        lines = consequences.safely(consequences.of_provider(client, provider), f"Node provider {provider} is removed.")
         confirm(context, lines, yes=yes)
         client.node_providers.delete(provider)
     context.say(f"Node provider {provider} was removed.")

@@ -12,7 +12,7 @@ from stockyard_client.cli.input.completion import os_image_names
 from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.options import DryRun, Watch
 from stockyard_client.cli.operations import listings
-from stockyard_client.cli.output import losses, plans, watching
+from stockyard_client.cli.output import consequences, plans, watching
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one
 from stockyard_client.cli.output.tables import Column, Sheet
 from stockyard_client.os_image_models import OSImage
@@ -119,7 +119,7 @@ def delete(
         if dry_run:
             plans.show(context, output, client.os_images.plan_delete(image))
             return
-        lines = losses.safely(losses.of_os_image(client, image), f"OS image {image} is removed.")
+        lines = consequences.safely(consequences.of_os_image(client, image), f"OS image {image} is removed.")
         confirm(context, lines, yes=yes)
         client.os_images.delete(image)
     context.say(f"OS image {image} was removed.")

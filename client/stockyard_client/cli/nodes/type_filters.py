@@ -91,7 +91,7 @@ class TypeFilter:
             and (wanted_gpus is None or _has_gpus(node_type, *wanted_gpus))
             and (self.arch is None or self.arch in _values(node_type, _ARCH))
             and (self.zone is None or _is_in(node_type, self.zone))
-            and all(_agrees(node_type, wish) for wish in self.properties)
+            and all(_agrees(node_type, requirement) for requirement in self.properties)
             and (self.capacity_type is None or self.capacity_type in _capacity_types(node_type))
             and (self.max_price is None or self._costs_at_most(node_type, self.max_price))
         ]
@@ -122,7 +122,7 @@ def gpus(text: str) -> tuple[str, int]:
     return name, int(count or 1)
 
 
-def gpu_wishes(
+def gpu_request(
     text: str, types: Callable[[], Iterable[NodeType]]
 ) -> tuple[dict[str, str], Sequence[Mapping[str, Any]]]:
     """Resources and requirements of a claim that asks for such GPUs. ``types`` gives the node types that there are, as
@@ -160,10 +160,10 @@ def _capacity_types(node_type: NodeType) -> set[str]:
     return offered or set(_values(node_type, _CAPACITY_TYPE))
 
 
-def _agrees(node_type: NodeType, wish: Mapping[str, Any]) -> bool:
+def _agrees(node_type: NodeType, requirement: Mapping[str, Any]) -> bool:
     """Whether the type has such a property; one that says `*` may have any value."""
-    values = [value for value in _values(node_type, str(wish["key"])) if value]
-    operator, bounds = wish["operator"], list[str](wish.get("values") or [])
+    values = [value for value in _values(node_type, str(requirement["key"])) if value]
+    operator, bounds = requirement["operator"], list[str](requirement.get("values") or [])
     if operator in ("Exists", "DoesNotExist"):
         return bool(values) is (operator == "Exists")
     if operator == "NotIn":
@@ -172,7 +172,7 @@ def _agrees(node_type: NodeType, wish: Mapping[str, Any]) -> bool:
         return True
     if operator == "In":
         return any(value in bounds for value in values)
-    bound = quantity(bounds[0], str(wish["key"]))
+    bound = quantity(bounds[0], str(requirement["key"]))
     numbers = [float(value) for value in values if re.fullmatch(r"[0-9]+(\.[0-9]+)?", value)]
     return any(number > bound if operator == "Gt" else number < bound for number in numbers)
 

@@ -55,7 +55,7 @@ def update_cluster(
     changes one item of it. What needs an operation goes on in the background; the cluster serves meanwhile.
     """
     context = contexts.of(run)
-    patch = wishes(context, assignments, file, "cluster")
+    patch = requested_patch(context, assignments, file, "cluster")
     with context.client() as client:
         sent = changes.queued(lambda record: patch(record.document()), queue=queue)
         changes.change(context, client, cluster, sent, dry_run=dry_run, wait=wait, timeout=timeout, output=output)
@@ -97,7 +97,7 @@ def update_account(
 ) -> None:
     """Change a cloud account by fields or a merge patch. A new role or key has to be verified again."""
     context = contexts.of(run)
-    patch = wishes(context, assignments, file, "account")
+    patch = requested_patch(context, assignments, file, "account")
     with context.client() as client:
         _update(context, client.accounts, account, patch, ACCOUNTS, dry_run=dry_run, output=output)
 
@@ -121,7 +121,7 @@ def update_provider(
     from stockyard_client.cli.output.node_sheets import PROVIDERS
 
     context = contexts.of(run)
-    patch = wishes(context, assignments, file, "provider")
+    patch = requested_patch(context, assignments, file, "provider")
     with context.client() as client:
         _update(context, client.node_providers, provider, patch, PROVIDERS, dry_run=dry_run, output=output)
 
@@ -148,7 +148,7 @@ def update_claim(
     from stockyard_client.cli.output.node_sheets import CLAIMS
 
     context = contexts.of(run)
-    patch = wishes(context, assignments, file, "claim")
+    patch = requested_patch(context, assignments, file, "claim")
     with context.client() as client:
         _update(context, client.node_claims, claim, patch, CLAIMS, dry_run=dry_run, output=output)
 
@@ -162,7 +162,7 @@ def edit_claim(run: typer.Context, claim: Claim, yes: Yes = False, output: Outpu
         _edit(context, client.node_claims, "claim", claim, CLAIM_FIELDS, CLAIMS, yes=yes, output=output)
 
 
-def wishes(
+def requested_patch(
     context: contexts.Context, assignments: list[str] | None, file: str | None, noun: str
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """The merge patch of a record: that of the file, with the fields of ``--set``, which win.

@@ -110,18 +110,18 @@ def _watcher(context: Context) -> Iterator[Watcher]:
         return
     from rich.live import Live
 
-    picture = _Picture(context)
+    display = _Display(context)
     # drawn anew by itself, so that the seconds go on while nothing else changes
-    with Live(console=context.err, refresh_per_second=4, get_renderable=picture.draw) as live:
+    with Live(console=context.err, refresh_per_second=4, get_renderable=display.draw) as live:
 
         def watch(operation: Operation) -> None:
-            picture.operation = operation
+            display.operation = operation
             live.refresh()
 
         yield watch
 
 
-class _Picture:
+class _Display:
     """Picture of an operation on a terminal, with the seconds of it and of each phase."""
 
     def __init__(self, context: Context) -> None:
@@ -131,7 +131,7 @@ class _Picture:
         self.operation: Operation | None = None
 
     def draw(self) -> RenderableType:
-        """The picture as it is now."""
+        """The display as it is now."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table

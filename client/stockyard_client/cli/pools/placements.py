@@ -36,7 +36,7 @@ _PARTS_OF_PODS = frozenset(
 """What of a pod decides where it may go. Nothing else is sent: environments and volumes may hold secrets."""
 _PARTS_OF_CONTAINERS = frozenset({"name", "ports", "resources", "restartPolicy"})
 _PARTS_OF_METADATA = frozenset({"name", "generateName", "namespace", "labels", "ownerReferences", "deletionTimestamp"})
-_PARTS_OF_MAKERS = frozenset({"replicas", "parallelism", "completions", "suspend", "template", "jobTemplate"})
+_PARTS_OF_CONTROLLERS = frozenset({"replicas", "parallelism", "completions", "suspend", "template", "jobTemplate"})
 _PARTS_OF_CONDITIONS = frozenset({"type", "status"})
 _MOST_REASONS = 5
 
@@ -163,7 +163,7 @@ def _reduced_spec(spec: Any, annotations: frozenset[str]) -> Any:
     """The specification of a pod, or of what makes pods."""
     if not isinstance(spec, dict):
         return spec
-    kept_parts = _only(spec, _PARTS_OF_PODS | _PARTS_OF_MAKERS)
+    kept_parts = _only(spec, _PARTS_OF_PODS | _PARTS_OF_CONTROLLERS)
     for name in ("containers", "initContainers"):
         if isinstance(kept_parts.get(name), list):
             kept_parts[name] = [_only(container, _PARTS_OF_CONTAINERS) for container in kept_parts[name]]

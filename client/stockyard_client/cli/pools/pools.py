@@ -15,7 +15,7 @@ from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.inputs import pairs, read_either, read_patch
 from stockyard_client.cli.input.options import DryRun, File, Manifest, Queue, Timeout, Wait, Watch
 from stockyard_client.cli.operations import changes, listings, operations, updates
-from stockyard_client.cli.output import losses, plans, progress, watching
+from stockyard_client.cli.output import consequences, plans, progress, watching
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_yaml_or_json
 from stockyard_client.cli.output.pool_sheets import POOLS, of_all_clusters, with_cluster
 from stockyard_client.cli.pools import edits as pool_edits
@@ -340,7 +340,9 @@ def delete(
         if dry_run:
             plans.show(context, output, client.pools.plan_delete(cluster, pool))
             return
-        lines = losses.safely(losses.of_pool(client, cluster, pool), f"Pool {pool} of cluster {cluster} is deleted.")
+        lines = consequences.safely(
+            consequences.of_pool(client, cluster, pool), f"Pool {pool} of cluster {cluster} is deleted."
+        )
         confirm(context, lines, yes=yes)
         record = client.pools.delete(cluster, pool, queue=queue)
         count = record.nodes.claims

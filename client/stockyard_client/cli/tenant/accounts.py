@@ -19,7 +19,7 @@ from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.inputs import pairs, read_body
 from stockyard_client.cli.input.options import DryRun, File, Watch
 from stockyard_client.cli.operations import listings, updates
-from stockyard_client.cli.output import losses, plans, watching
+from stockyard_client.cli.output import consequences, plans, watching
 from stockyard_client.cli.output.output import ACCOUNTS, VERIFIED, Form, Output, show_many, show_one, write_document
 from stockyard_client.cli.tenant.policies import NOTE, policies_of
 from stockyard_client.cli.visible import echo, json_text, yaml_text
@@ -272,7 +272,7 @@ def delete(
         if dry_run:
             plans.show(context, output, client.accounts.plan_delete(account))
             return
-        lines = losses.safely(losses.of_account(client, account), f"Cloud account {account} is forgotten.")
+        lines = consequences.safely(consequences.of_account(client, account), f"Cloud account {account} is forgotten.")
         confirm(context, lines, yes=yes)
         client.accounts.delete(account)
     context.say(f"Cloud account {account} was removed.")

@@ -15,7 +15,7 @@ from stockyard_client.cli.input.completion import site_names
 from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.options import DryRun, Watch
 from stockyard_client.cli.operations import listings
-from stockyard_client.cli.output import losses, plans, watching
+from stockyard_client.cli.output import consequences, plans, watching
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one
 from stockyard_client.cli.output.tables import Column, Sheet
 from stockyard_client.cli.visible import echo
@@ -162,7 +162,7 @@ def delete(
         if dry_run:
             plans.show(context, output, client.sites.plan_delete(site))
             return
-        lines = losses.safely(losses.of_site(client, site), f"Site {site} is removed.")
+        lines = consequences.safely(consequences.of_site(client, site), f"Site {site} is removed.")
         confirm(context, lines, yes=yes)
         client.sites.delete(site)
     context.say(f"Site {site} was removed.")

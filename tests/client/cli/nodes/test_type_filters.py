@@ -9,7 +9,7 @@ import pytest
 
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.input.inputs import requirement
-from stockyard_client.cli.nodes.type_filters import TypeFilter, gpu_wishes, gpus, quantity
+from stockyard_client.cli.nodes.type_filters import TypeFilter, gpu_request, gpus, quantity
 from stockyard_client.node_models import NodeType
 
 ARCH, ZONE, REGION = "kubernetes.io/arch", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
@@ -78,14 +78,14 @@ def test_what_is_no_amount_is_refused_by_its_option(type_filter: TypeFilter) -> 
 
 
 def test_gpus_of_a_claim_are_asked_for_as_their_providers_say_it() -> None:
-    assert gpu_wishes("2", lambda: pytest.fail("types are read for a name alone")) == ({"nvidia.com/gpu": "2"}, ())
-    resources, requirements = gpu_wishes("L4:4", lambda: ALL)
+    assert gpu_request("2", lambda: pytest.fail("types are read for a name alone")) == ({"nvidia.com/gpu": "2"}, ())
+    resources, requirements = gpu_request("L4:4", lambda: ALL)
     assert resources == {"nvidia.com/gpu": "4"}
     assert requirements == [{"key": GPU, "operator": "In", "values": ["l4"]}]
     other = node_type("cudo.v100", "4", "16Gi", properties={"gpu-model": "L4"}, resources={"nvidia.com/gpu": "1"})
     for text, types, words in (("t4", ALL, "there are l4"), ("l4", [*ALL, other], "name one by --provider")):
         with pytest.raises(BadInput, match=words):
-            gpu_wishes(text, partial(iter, types))
+            gpu_request(text, partial(iter, types))
     for text in ("l4:", ":2", "l4:0", "0"):
         with pytest.raises(BadInput, match=r"^--gpu "):
             gpus(text)

@@ -58,7 +58,7 @@ def test_volumes_of_a_node_are_told_by_driver_with_its_limits(rig: Rig) -> None:
     inline = {"name": "inline", "awsElasticBlockStore": {"volumeID": "vol-9"}}
     rig.kube.store.get(rig.add_pod("old", "a"))["spec"]["volumes"] = [inline]
     rig.steps(rig.reports())
-    nodes = rig.platform.pods.picture["nodes"]
+    nodes = rig.platform.pods.pod_state["nodes"]
     assert nodes["a"]["volume_limits"] == {EBS: 25}
     assert nodes["a"]["volumes"] == {EBS: 3, EFS: 1}
     assert nodes["b"].keys().isdisjoint({"volumes", "volume_limits"})
@@ -91,9 +91,9 @@ def test_pods_on_nodes_tell_where_their_volumes_bind_them(rig: Rig) -> None:
     storage(rig, "data", {"csi": {"driver": EBS, "volumeHandle": "vol-1"}, "nodeAffinity": affinity})
     rig.kube.store.get(rig.add_pod("db", "a"))["spec"]["volumes"] = [claim_of("data")]
     rig.steps(rig.reports())
-    picture = rig.platform.pods.picture
-    (group,) = picture["running"]["a"]
-    assert (picture["groups"][group]["volumes"], picture["groups"][group]["attachments"]) == ([[zone]], {EBS: 1})
+    pod_state = rig.platform.pods.pod_state
+    (group,) = pod_state["running"]["a"]
+    assert (pod_state["groups"][group]["volumes"], pod_state["groups"][group]["attachments"]) == ([[zone]], {EBS: 1})
 
 
 def test_volumes_of_pods_on_nodes_are_read_once(rig: Rig) -> None:
@@ -116,7 +116,7 @@ def test_a_driver_that_comes_to_a_node_is_told_while_pods_wait(rig: Rig) -> None
     rig.steps(reports, 20)
     csi_node(rig, "a", **{EBS: 1})
     rig.steps(reports, 20)
-    assert rig.platform.pods.picture["nodes"]["a"]["volume_limits"] == {EBS: 1}
+    assert rig.platform.pods.pod_state["nodes"]["a"]["volume_limits"] == {EBS: 1}
     assert len(rig.platform.pods.posts) == 2
 
 
@@ -145,7 +145,7 @@ def test_an_agent_that_may_not_read_limits_tells_all_else(rig: Rig) -> None:
     rig.add_waiting("web-1", affinity=rule)
     reports = rig.reports()
     rig.steps(reports, 40)
-    assert rig.platform.pods.picture["nodes"]["a"]["ready"] == "True"
+    assert rig.platform.pods.pod_state["nodes"]["a"]["ready"] == "True"
     (template,) = rig.platform.pods.templates()
     assert template["spec"]["affinity"] == rule, "Stockyard reads the selector as well as it can"
     assert len([line for line in rig.logs if "are not told" in line]) == 3
@@ -189,5 +189,5 @@ def test_a_pod_that_the_scheduler_has_not_marked_keeps_its_room_too(rig: Rig) ->
     rig.add_waiting("db-1")
     rig.steps(rig.reports())
     assert (rig.platform.pods.nominated, rig.platform.pods.pending) == ({"a": 1}, [(1, ["web/db-1"])])
-    (group,) = rig.platform.pods.picture["nominated"]["a"]
-    assert rig.platform.pods.picture["groups"][group]["attachments"] == {"example.test/slow": 1}
+    (group,) = rig.platform.pods.pod_state["nominated"]["a"]
+    assert rig.platform.pods.pod_state["groups"][group]["attachments"] == {"example.test/slow": 1}

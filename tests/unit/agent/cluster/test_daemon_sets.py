@@ -40,8 +40,8 @@ def told_spec(rig: Rig) -> dict[str, Any]:
     """The specification of what the DaemonSet makes, as it is told."""
     rig.add_node("a")
     rig.steps(rig.reports())
-    picture = rig.platform.pods.picture
-    spec: dict[str, Any] = picture["groups"][picture["daemon_sets"]["web/log"]]["spec"]
+    pod_state = rig.platform.pods.pod_state
+    spec: dict[str, Any] = pod_state["groups"][pod_state["daemon_sets"]["web/log"]]["spec"]
     return spec
 
 

@@ -24,7 +24,7 @@ TAINT = "karpenter.sh/disrupted"
 
 def facts_told(rig: Rig, name: str = "a") -> dict[str, Any]:
     """The facts of a node as Stockyard knows them."""
-    facts: dict[str, Any] = rig.platform.pods.picture["nodes"][name]
+    facts: dict[str, Any] = rig.platform.pods.pod_state["nodes"][name]
     return facts
 
 
@@ -70,7 +70,7 @@ def test_a_node_is_told_as_the_cluster_has_it(rig: Rig) -> None:
         ],
     }  # fmt: skip
     assert (facts_told(rig, "b")["ready"], facts_told(rig, "b")["do_not_disrupt"]) == ("True", False)
-    assert rig.platform.pods.picture["budgets"] == {}
+    assert rig.platform.pods.pod_state["budgets"] == {}
 
 
 # --- protected pods ---------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_budgets_are_told_with_their_pods_and_what_they_allow(rig: Rig) -> None:
     rig.steps(rig.reports())
     assert facts_told(rig)["budgets"] == {"web/db": 2}
     assert facts_told(rig, "b")["budgets"] == {"web/db": 1}
-    assert rig.platform.pods.picture["budgets"] == {"web/db": 1}
+    assert rig.platform.pods.pod_state["budgets"] == {"web/db": 1}
     assert "doubly_guarded" not in facts_told(rig)
 
 
@@ -181,7 +181,7 @@ def test_a_budget_that_its_controller_has_not_counted_allows_nothing(rig: Rig, m
     stale = {"observedGeneration": 1, "disruptionsAllowed": 1}
     monkeypatch.setattr(kube_pods, "budget_status", lambda *_: stale)
     rig.steps(rig.reports())
-    assert rig.platform.pods.picture["budgets"] == {"web/db": 0}
+    assert rig.platform.pods.pod_state["budgets"] == {"web/db": 0}
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_change_of_a_budget_is_told_soon(rig: Rig) -> None:
     rig.steps(reports, 2)
     rig.kube.store.get(budget)["spec"]["minAvailable"] = 0
     rig.steps(reports, 70)
-    assert rig.platform.pods.picture["budgets"] == {"web/db": 1}
+    assert rig.platform.pods.pod_state["budgets"] == {"web/db": 1}
     assert len(rig.platform.pods.posts) == 2
     rig.steps(reports, 70)
     assert len(rig.platform.pods.posts) == 2
@@ -346,7 +346,7 @@ def test_too_many_to_tell_is_not_told(rig: Rig, limit: str, monkeypatch: pytest.
         rig.add_pod(f"pod-{name}", name, labels={"app": name})
         rig.add_budget(name, {"app": name}, 0)
     rig.steps(rig.reports())
-    assert rig.platform.pods.picture.keys().isdisjoint({"nodes", "budgets"})
+    assert rig.platform.pods.pod_state.keys().isdisjoint({"nodes", "budgets"})
     assert rig.platform.pods.running == {"a": 1, "b": 1}
 
 

@@ -64,7 +64,7 @@ def test_a_change_of_a_node_is_told_within_ten_seconds_while_nobody_waits(rig: R
     assert len(rig.platform.pods.posts) == 1
     changed(rig, "a", change)
     rig.steps(reports, 9)
-    nodes = rig.platform.pods.picture["nodes"]
+    nodes = rig.platform.pods.pod_state["nodes"]
     assert [is_told(nodes[node]) for node in "ab"] == [True, False]
     assert rig.platform.pods.posts[1]["nodes"].keys() == {"a"}
     rig.steps(reports, 40)
@@ -90,13 +90,13 @@ def test_nodes_that_come_go_and_are_ready_again_are_told_within_ten_seconds(rig:
     rig.steps(reports, 20)
     changed(rig, "a", ready("True"))
     rig.steps(reports, 9)
-    assert rig.platform.pods.picture["nodes"]["a"]["ready"] == "True"
+    assert rig.platform.pods.pod_state["nodes"]["a"]["ready"] == "True"
     rig.add_node("b")
     rig.steps(reports, 9)
-    assert rig.platform.pods.picture["nodes"].keys() == {"a", "b"}
+    assert rig.platform.pods.pod_state["nodes"].keys() == {"a", "b"}
     rig.kube.store.remove(Key("", "nodes", "", "a"), {})
     rig.steps(reports, 9)
-    assert rig.platform.pods.picture["nodes"].keys() == {"b"}
+    assert rig.platform.pods.pod_state["nodes"].keys() == {"b"}
     assert len(rig.platform.pods.posts) == 4
 
 
@@ -143,7 +143,7 @@ def test_nodes_that_may_not_be_watched_are_listed(rig: Rig) -> None:
     rig.steps(reports, 30)
     changed(rig, "a", lambda node: node["spec"].update(unschedulable=True))
     rig.steps(reports, 20)
-    assert rig.platform.pods.picture["nodes"]["a"]["unschedulable"]
+    assert rig.platform.pods.pod_state["nodes"]["a"]["unschedulable"]
     assert len([line for line in rig.logs if "listed instead" in line]) == 1
     lists = sum(call.action.verb == "list" and call.action.resource == "nodes" for call in rig.kube.calls)
     assert lists <= 2 + 50 // nodes.BLIND_SECONDS
@@ -160,7 +160,7 @@ def test_nodes_are_known_again_after_a_watch_that_failed(rig: Rig, status: int) 
         rig.kube.faults.append(Fault("watch", "nodes", status, times=6))
     changed(rig, "a", lambda node: node["spec"].update(unschedulable=True))
     rig.steps(reports, 12)
-    assert rig.platform.pods.picture["nodes"]["a"]["unschedulable"]
+    assert rig.platform.pods.pod_state["nodes"]["a"]["unschedulable"]
 
 
 def test_labels_that_no_rule_names_are_left_out_where_a_report_has_no_room(
@@ -174,12 +174,12 @@ def test_labels_that_no_rule_names_are_left_out_where_a_report_has_no_room(
     monkeypatch.setattr(pod_reports, "LIMIT", 8_000)
     reports = rig.reports()
     rig.steps(reports, 2)
-    for facts in rig.platform.pods.picture["nodes"].values():
+    for facts in rig.platform.pods.pod_state["nodes"].values():
         assert facts["labels"].items() >= {zone: "a", "disk": "ssd"}.items()
         assert facts["labels"].keys().isdisjoint(long)
     rig.add_waiting("other", nodeSelector={"example.test/1": "x"})
     rig.steps(reports, 3)
-    assert "example.test/1" in rig.platform.pods.picture["nodes"]["a"]["labels"]
+    assert "example.test/1" in rig.platform.pods.pod_state["nodes"]["a"]["labels"]
     rig.steps(reports, 60)
     assert len([line for line in rig.logs if "left out" in line]) == 1
     assert len(rig.platform.pods.posts) == 2, "what is left out is no change"

@@ -100,7 +100,7 @@ def test_an_operators_choice_has_an_administrators_rights_where_one_has_allowed_
     by_admin = {**choice, "rights": ADMIN}
     image = {**choice, "variables": {"image": "example.org/mine"}}
     values = {**choice, "pack_values": {"net": {"image": "example.org/mine"}}}
-    standing = [{**values, "rights": ADMIN}]
+    current = [{**values, "rights": ADMIN}]
     rows: list[tuple[dict[str, Any], str, bool, list[dict[str, Any]], str]] = [
         (choice, ADMIN, False, [], ADMIN),
         (choice, OPERATOR, True, [], OPERATOR),
@@ -109,8 +109,8 @@ def test_an_operators_choice_has_an_administrators_rights_where_one_has_allowed_
         (by_admin, ADMIN, False, [], ADMIN),
         (image, ADMIN, True, [], OPERATOR),
         (values, ADMIN, True, [], OPERATOR),
-        (values, OPERATOR, True, standing, ADMIN),
-        ({**values, "version": "1.0.1"}, OPERATOR, True, standing, OPERATOR),
+        (values, OPERATOR, True, current, ADMIN),
+        ({**values, "version": "1.0.1"}, OPERATOR, True, current, OPERATOR),
         (values, OPERATOR, True, [{**values, "rights": OPERATOR}], OPERATOR),
     ]
     for asked_for, version_rights, is_named, before, expected in rows:

@@ -13,7 +13,7 @@ from stockyard.domain.pools.records import CONTROL_PLANE, ClusterClaim, NewPool,
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.domain.values.requirements import ZONE
 from stockyard.lifecycle.clusters.control_plane import quorum
-from stockyard.lifecycle.nodes.loss import is_lost, lose
+from stockyard.lifecycle.nodes.machine_gone import is_lost, lose
 from stockyard.lifecycle.pools.spread import SHORT
 from stockyard.operations.clusters.creation.create import create_cluster
 from stockyard.operations.clusters.members.members import member_claims, node_of_member

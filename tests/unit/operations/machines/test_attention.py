@@ -14,7 +14,7 @@ from stockyard.domain.models.pools.pending_pods import PendingPods
 from stockyard.domain.records import Cluster, Fact
 from stockyard.domain.values import times
 from stockyard.operations.fleet.state import workload_of
-from stockyard.operations.machines.attention import attend, oldest_picture, picture_age
+from stockyard.operations.machines.attention import attend, oldest_report, report_age
 from stockyard.operations.machines.observe import ATTENTIVE_SECONDS, REWRITE_SECONDS, AgentReply, observe
 from stockyard.operations.machines.pending_pods import receive
 from stockyard.ports import Replace
@@ -54,7 +54,7 @@ class Agent:
 
     @property
     def age(self) -> float | None:
-        return picture_age(self.services, self.cluster.id, self.services.clock.now())
+        return report_age(self.services, self.cluster.id, self.services.clock.now())
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_an_agent_that_does_not_say_how_far_it_is_leaves_the_age_unknown(agent: 
 
 
 def age_at(rig: Rig) -> float:
-    """Age that ``picture_age`` finds in the last post and the last report of an agent."""
+    """Age that ``report_age`` finds in the last post and the last report of an agent."""
     state, report = rig.platform.posts[-1]["pods"], rig.platform.pods.posts[-1]
     true_at = report["observed_at"]
     if state["sequence"] == rig.platform.pods.sequence:
@@ -177,7 +177,7 @@ def test_the_agent_itself_keeps_an_attended_cluster_known_well_enough(quiet: int
             posted_at = rig.clock.monotonic() + agent.round() * 1.1
         if second > QUIET + 1:
             oldest = max(oldest, age_at(rig))
-    assert quiet / 2 <= oldest <= oldest_picture(quiet)
+    assert quiet / 2 <= oldest <= oldest_report(quiet)
 
 
 def test_a_report_for_which_its_agent_vouches_is_true_until_then(agent: Agent) -> None:

@@ -153,7 +153,7 @@ def test_manifest_switches_machine_only_if_it_names_power(nodes: Nodes) -> None:
     with pytest.raises(IllegalTransition, match="is being switched"):
         apply(nodes, changed, on)
     assert find_provider(nodes.services, "lab").version == 1, "nothing is stored when one of them cannot be"
-    assert busy.power_wish == "Off"
+    assert busy.desired_power == "Off"
     nodes.relay()
     assert actions(apply(nodes, lab(), without_power)) == [("lab", "unchanged"), ("one", "unchanged")]
     assert find_claim(nodes.services, "one").power == "Off"

@@ -86,7 +86,7 @@ def test_a_reservation_is_asked_for_again_while_it_may_have_been_extended(
 def test_what_a_vendor_says_of_a_launch_that_hangs_is_on_its_claim(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     """Case b60, on a cluster that is ready."""
     text = "EKS says of node group workers: AccessDenied: the role is gone."
-    hanging = Outcome(False, "It hangs.", wait_seconds=15, facts={"hindrance": text})
+    hanging = Outcome(False, "It hangs.", wait_seconds=15, facts={"blocker": text})
     launch, answers = SimulatedNodes.launch, [hanging, hanging]
     monkeypatch.setattr(SimulatedNodes, "launch", lambda *args: answers.pop() if answers else launch(*args))
     claim = yard.nodes.claim("worker", cluster_ref=yard.cluster.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stockyard.domain.records import NodeClaim, Operation
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.errors import IllegalTransition
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.power import plan_power, power_claim
@@ -15,7 +15,7 @@ from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 
 SMALL = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "maxCapacity": 2}
-STATES: tuple[PowerWish, ...] = ("On", "Off", "Reboot")
+STATES: tuple[DesiredPower, ...] = ("On", "Off", "Reboot")
 WHY = "Machines of node provider lab are of kind simulated, which switches none on or off."
 
 

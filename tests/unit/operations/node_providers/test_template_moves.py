@@ -105,7 +105,7 @@ def test_a_place_that_does_not_answer_is_said_and_forgotten_after_a_day(nodes: N
 
 
 def test_a_place_that_is_not_followed_says_why(nodes: Nodes, source: Following) -> None:
-    source.places = (replace(MAIN, hindrance="it has credentials."),)
+    source.places = (replace(MAIN, blocker="it has credentials."),)
     moved(nodes)
     assert condition(nodes) == ("Unknown", "NotFollowed", "main of nodes is not followed: it has credentials.")
     assert source.looks == 0

@@ -146,7 +146,7 @@ def test_sweep_closes_power_operation_of_lost_workflow(nodes: Nodes) -> None:
     assert _sweep(nodes) == []
     nodes.hours(1)
     assert _sweep(nodes) == [f"closed {claim.id}"]
-    assert (nodes.now(claim).phase, nodes.now(claim).power_wish) == ("Available", None)
+    assert (nodes.now(claim).phase, nodes.now(claim).desired_power) == ("Available", None)
     for item in list(every(nodes.services.store, Outbox)):
         nodes.services.store.commit(Remove(Outbox, item.id))
     power_claim(nodes.services, claim.id, "Off", "user:ann")

@@ -58,7 +58,7 @@ def test_labels_and_taints_keep_pods_from_room() -> None:
     taint = Taint("k", "v", "NoSchedule")
     shut = type(shut)(
         type(shut.node)(shut.node.name, shut.node.labels, shut.node.free, (taint,), shut.node.pods),
-        shut.pods, shut.pool, shut.price, shut.cost, hindrance="it is held",
+        shut.pods, shut.pool, shut.price, shut.cost, blocker="it is held",
     )  # fmt: skip
     assert names(consolidate(fleet(*nodes, shut, types=TYPES[1:]), CAREFUL)) == ["go"]
     full = [nodes[0], running("b", LARGE, pod(7500, "rest")), shut]
@@ -79,9 +79,9 @@ def test_a_pod_that_is_alone_on_its_host_may_come_last(used: int, scheduler: str
     alone = PodTerm(HOSTNAME, Selector(terms), frozenset({"default"}))
     database = pod(1000, "db", anti_affinity=(alone,))
     going = running("go", LARGE, database, pod(50), pod(50))
-    beside = running("b", LARGE, database, pod(used, "rest"), hindrance="it is held")
+    beside = running("b", LARGE, database, pod(used, "rest"), blocker="it is held")
     for room, goes in ((1000, []), (1100, ["go"])):
-        other = running("c", LARGE, pod(8000 - room, "rest"), hindrance="it is held")
+        other = running("c", LARGE, pod(8000 - room, "rest"), blocker="it is held")
         nodes = fleet(going, beside, other, types=TYPES[1:])
         assert names(consolidate(nodes)) == ["go"], scheduler
         assert names(consolidate(nodes, CAREFUL)) == goes, scheduler

@@ -47,7 +47,7 @@ def test_nobody_is_disturbed_for_any_saving() -> None:
 def test_what_comes_may_not_become_so_dear_that_the_policy_would_refuse_it() -> None:
     """10 of 20 pods move, so that a quarter of the pool's price has to be saved: 0.2 of 0.8 USD an hour."""
     crowded = running("crowded", ("large", 8, 0.4), *[pod(100, app=f"a{n}") for n in range(10)])
-    other = running("other", ("large", 8, 0.4), *[pod(780, app=f"b{n}") for n in range(10)], hindrance="it is held")
+    other = running("other", ("large", 8, 0.4), *[pod(780, app=f"b{n}") for n in range(10)], blocker="it is held")
     sizes = (("s", 2, 0.1), ("m", 4, 0.19), ("l", 6, 0.35))
     types = tuple(node_type(name, cores, usd, (Offering("on-demand", ("a",), usd),)) for name, cores, usd in sizes)
     decision = consolidate(fleet(crowded, other, rules=PoolRules(BALANCED), types=types))

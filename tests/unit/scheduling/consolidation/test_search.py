@@ -113,7 +113,7 @@ def test_a_pool_says_how_many_and_for_what(rules, going):
 
 
 def test_what_is_hindered_stays_and_has_room():
-    guarded = running("guarded", LARGE, pod(), hindrance="pod default/web-1 is not to be disrupted")
+    guarded = running("guarded", LARGE, pod(), blocker="pod default/web-1 is not to be disrupted")
     decision = consolidate(fleet(guarded, running("one", LARGE, *[pod()] * 5)))
     assert names(decision) == ["one"]
     assert [each.node for each in decision.placements] == ["guarded"]
@@ -156,7 +156,7 @@ def test_balanced_weighs_the_money_against_the_pods():
 
 
 def test_empty_nodes_go_first_the_dearest_within_the_budget():
-    nodes = (running("one", SMALL), running("two", LARGE), running("three", SMALL, hindrance="held"))
+    nodes = (running("one", SMALL), running("two", LARGE), running("three", SMALL, blocker="held"))
     assert names(empty_nodes(fleet(*nodes))) == ["one", "two"]
     decision = empty_nodes(fleet(*nodes, rules=PoolRules(empty=1)))
     assert (decision.reason, names(decision), decision.saving) == (EMPTY, ["two"], 0.36)

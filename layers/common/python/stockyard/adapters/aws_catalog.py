@@ -222,7 +222,7 @@ def traits_of(kind: Mapping[str, Any]) -> InstanceTraits:
     optimized = volumes.get("EbsOptimizedInfo", {}) if volumes.get("EbsOptimizedSupport") == "default" else {}
     return InstanceTraits(
         hypervisor=kind.get("Hypervisor"),
-        processor_maker=processor.get("Manufacturer"),
+        processor_manufacturer=processor.get("Manufacturer"),
         clock_mhz=None if clock is None else round(clock * 1000),
         volume_mbps=optimized.get("MaximumBandwidthInMbps"),
         network_mbps=_network_mbps(network),
@@ -241,7 +241,7 @@ def _network_mbps(network: Mapping[str, Any]) -> int | None:
 
 
 _WHOLE_GIGABITS = re.compile(r"([0-9.]+) Gigabit")
-_NEURON_MAKER = "AWS"
+_NEURON_MANUFACTURER = "AWS"
 """Whose Neuron devices are; EC2 does not say it of each type."""
 
 
@@ -250,7 +250,7 @@ def _accelerator(kind: Mapping[str, Any]) -> Accelerator | None:
     if devices:
         device = devices[0]
         cores = device.get("CoreInfo", {}).get("Count", 0)
-        return Accelerator(device.get("Name", ""), _NEURON_MAKER, device.get("Count", 0), cores)
+        return Accelerator(device.get("Name", ""), _NEURON_MANUFACTURER, device.get("Count", 0), cores)
     inference_devices = kind.get("InferenceAcceleratorInfo", {}).get("Accelerators", ())
     if not inference_devices:
         return None

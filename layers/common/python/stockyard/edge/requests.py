@@ -69,11 +69,11 @@ class EventCommand:
 def envelope_of(event: Mapping[str, Any], tenant: str | None) -> dict[str, Any]:
     """Fields that all answers to an event have: which it was, whose, and by which id the caller knows it."""
     request, detail = str(event.get("id", "")), event.get("detail")
-    wish = detail.get(CORRELATION_ID) if isinstance(detail, Mapping) else None
+    own_id = detail.get(CORRELATION_ID) if isinstance(detail, Mapping) else None
     return {
         "request": request,
         "detail_type": str(event.get("detail-type", "")),
-        CORRELATION_ID: wish if _is_correlation_id(wish) else request,
+        CORRELATION_ID: own_id if _is_correlation_id(own_id) else request,
         "account": str(event.get("account", "")),
         "tenant": tenant,
     }
@@ -138,9 +138,9 @@ def _carry_out(
     names, body = _checked(command, detail)
     key = idempotency.checked_key(str(detail.get("idempotency_key") or event_id))
     keys = keys_of(tenant)
-    # The same wish may be sent again by another step, which waits by another id.
-    wish = {name: value for name, value in detail.items() if name != CORRELATION_ID}
-    lease = idempotency.begin(keys, f"event {kind}#{key}", idempotency.digest(wish, kind), now, salt)
+    # The same request may be sent again by another step, which waits by another id.
+    content = {name: value for name, value in detail.items() if name != CORRELATION_ID}
+    lease = idempotency.begin(keys, f"event {kind}#{key}", idempotency.digest(content, kind), now, salt)
     if isinstance(lease, Replay):
         return lease.body
     request = EventRequest(tenant, f"event:{event.get('account')}", names, body, lease, event_id, rights)

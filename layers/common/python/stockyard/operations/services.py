@@ -103,20 +103,20 @@ class Factories:
 class Lazy(Mapping[str, T]):
     """A mapping whose values are made when first asked for: a vendor's code is loaded only where it is called."""
 
-    def __init__(self, makers: Mapping[str, Callable[[], T]]) -> None:
-        self._makers = makers
+    def __init__(self, factories: Mapping[str, Callable[[], T]]) -> None:
+        self._factories = factories
         self._made: dict[str, T] = {}
 
     def __getitem__(self, key: str) -> T:
         if key not in self._made:
-            self._made[key] = self._makers[key]()
+            self._made[key] = self._factories[key]()
         return self._made[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
+        return iter(self._factories)
 
     def __len__(self) -> int:
-        return len(self._makers)
+        return len(self._factories)
 
 
 class LazyPort(Generic[T]):

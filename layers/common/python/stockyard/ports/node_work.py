@@ -73,7 +73,7 @@ class TemplatePlace:
     name: str
     interval_seconds: int
     """Between two looks at it."""
-    hindrance: str | None
+    blocker: str | None
     """Reason why nobody of ours may look there, as a clause; None where one may."""
 
 

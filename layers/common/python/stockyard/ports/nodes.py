@@ -18,12 +18,12 @@ from stockyard.domain.records import (
 )
 from stockyard.domain.values.conditions import Condition
 from stockyard.domain.values.requirements import Requirement
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.ports.clouds import Tagged
 from stockyard.ports.clusters import Finding, Outcome
 from stockyard.ports.node_work import EnvironmentWork, Machine, NewNode, NodeWork, PlannedRun, RunTimes, TemplatePlace
 
-HINDRANCE = "hindrance"
+BLOCKER = "blocker"
 """The fact of a launch that is not done: what its vendor says is in its way."""
 
 
@@ -253,7 +253,7 @@ class LaunchesSlowly(Protocol):
 class Switches(Protocol):
     """A source that can switch its machines. Of others a switch is refused before an operation begins."""
 
-    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
+    def power(self, work: NodeWork, state: DesiredPower) -> Outcome:
         """Bring the machine to ``On`` or ``Off``, or ``Reboot`` it once."""
         ...
 
@@ -337,7 +337,7 @@ class NodeSource(Protocol):
     def launch(self, work: NodeWork) -> Outcome:
         """Make the claim's machine, by the placement's options in order. Facts: ``machine_id``, ``type``,
         ``capacity_type``, ``zone``, ``reserved_until`` as ``EndsMachines.ends_at`` says it, and ``PASSED_OVER`` where
-        it knows more than that an earlier option could not be had; before it is done ``HINDRANCE``. Run twice it finds
+        it knows more than that an earlier option could not be had; before it is done ``BLOCKER``. Run twice it finds
         the machine of the first run."""
 
     def look(self, work: NodeWork) -> Machine:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks import cost
-from stockyard.domain.clusters.change import ClusterChange, SecretChoice, SecretWish
+from stockyard.domain.clusters.change import ClusterChange, SecretChoice, SecretRequest
 from stockyard.domain.records import Cluster, Fact
 from stockyard.domain.values.rights import ADMIN as ADMIN_RIGHTS
 from stockyard.domain.values.rights import OPERATOR as OPERATOR_RIGHTS
@@ -49,7 +49,7 @@ def current(minting: Minting) -> Cluster:
 
 
 def wish(minting: Minting, choice: SecretChoice | None, rights: str = OPERATOR_RIGHTS) -> Cluster:
-    change = ClusterChange(secret=SecretWish(choice), rights=rights)
+    change = ClusterChange(secret=SecretRequest(choice), rights=rights)
     cluster = current(minting)
     return change_cluster(minting.services, cluster.id, cluster.version, change, actor="user:ann", request_id="r")[0]
 

@@ -156,7 +156,7 @@ def test_a_node_that_is_not_ready_counts(
     facts_by_node: dict[str, Any] = {node_of_member(claim): {"ready": "True"} for claim in members.members()}
     facts_by_node[node_of_member(victim)] = {**facts, "ready_since": "2020-01-01T00:00:00.000Z"}
     monkeypatch.setattr(member_health, "picture_age", lambda *_: 5.0)
-    monkeypatch.setattr(member_health, "picture_of", lambda *_: (None, {"nodes": facts_by_node}))
+    monkeypatch.setattr(member_health, "pod_state_of", lambda *_: (None, {"nodes": facts_by_node}))
     action = looked(members)
     assert health(members) == reason
     assert bool(action) == bool(reason), "the cluster knows for how long"
@@ -172,7 +172,7 @@ def test_a_silent_agent_says_nothing_against_a_member(monkeypatch: pytest.Monkey
         node_of_member(claim): {"ready": "Unknown", "ready_since": None} for claim in members.members()[:1]
     }
     monkeypatch.setattr(member_health, "picture_age", lambda *_: 4000.0)
-    monkeypatch.setattr(member_health, "picture_of", lambda *_: (None, {"nodes": facts_by_node}))
+    monkeypatch.setattr(member_health, "pod_state_of", lambda *_: (None, {"nodes": facts_by_node}))
     assert looked(members) is None
     assert health(members) == []
 
@@ -202,7 +202,7 @@ def test_what_the_agent_tells_of_nodes_has_their_machines_looked_at(monkeypatch:
         node_of_member(claim): {"ready": "True"} for claim in claims_of(members.world.services, members.id)
     }
     facts_by_node[node_of_member(victim)] = {"ready": "Unknown"}
-    monkeypatch.setattr(places, "picture_of", lambda *_: (None, {"nodes": facts_by_node}))
+    monkeypatch.setattr(places, "pod_state_of", lambda *_: (None, {"nodes": facts_by_node}))
     claim_ids: list[str] = []
 
     def note(_: Any, claim_id: str) -> bool:
@@ -224,7 +224,7 @@ def test_a_table_that_was_set_back_is_not_acted_upon(monkeypatch: pytest.MonkeyP
     reaper = Reaper(members.world.registry, members.world.clock, lambda _: members.world.services)
     reaper.run()
     members.world.clock.advance(7200)
-    monkeypatch.setattr(places, "picture_of", lambda *_: (None, {"nodes": {}}))
+    monkeypatch.setattr(places, "pod_state_of", lambda *_: (None, {"nodes": {}}))
     monkeypatch.setattr(lost_machines, "note", lambda *_: pytest.fail("a machine is claim_ids for"))
     assert reaper.look_at_nodes("acme", members.id)["distrusted"]
 

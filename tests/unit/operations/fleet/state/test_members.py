@@ -230,9 +230,9 @@ def test_no_pass_proposes_a_member(sizes: list[str], empty: bool, first: bool, w
     assert view is not None
     decision = next_decision(services, None, view)
     assert decision is None or {node.name for node in decision.nodes} <= {"w-1"}
-    hindrances = {node.name: node.hindrance for node in view.fleet.nodes}
+    blockers = {node.name: node.blocker for node in view.fleet.nodes}
     shown_members = members if workloads else members - {"ip-1"}
-    assert {name for name, why in hindrances.items() if why == "it is a member of the control plane"} == shown_members
+    assert {name for name, why in blockers.items() if why == "it is a member of the control plane"} == shown_members
     assert {claim.pool for claim in view.unready} <= {"burst"}
     if workloads and empty:
         # The member has room for the pod of the dear node.

@@ -21,7 +21,7 @@ from stockyard.operations.services import Services
 from stockyard.ports import Create
 from stockyard.providers.clouds.cudo import marks
 from stockyard.providers.clouds.cudo.client import Cudo
-from stockyard.providers.clouds.cudo.making import TTL_SECONDS, Maker
+from stockyard.providers.clouds.cudo.making import TTL_SECONDS, Reconciler
 from stockyard.providers.clouds.cudo.values import READY, NewVm, Rule
 from tests.harness.worlds.memory import FixedClock
 
@@ -50,9 +50,9 @@ class Yard:
         )
         store.commit(Create(self.cluster))
 
-    def maker(self) -> Maker:
+    def reconciler(self) -> Reconciler:
         ledger = StoreLedger(self.services, Owner.of_cluster(self.cluster, "op_1", 1), "control_plane")
-        return Maker(self.cudo, ledger, MARKS, self.clock.now())
+        return Reconciler(self.cudo, ledger, MARKS, self.clock.now())
 
     def until(self, step: Callable[[], Any]) -> Any:
         for _ in range(60):
@@ -63,16 +63,16 @@ class Yard:
         raise AssertionError("it does not end")
 
     def before_the_machine(self) -> None:
-        self.maker().group("demo-group", DALLAS, RULES)
-        self.until(lambda: self.maker().network("demo-net", DALLAS, "10.160.0.0/22"))
-        self.until(lambda: self.maker().disk("demo-disk", DALLAS, 20))
+        self.reconciler().group("demo-group", DALLAS, RULES)
+        self.until(lambda: self.reconciler().network("demo-net", DALLAS, "10.160.0.0/22"))
+        self.until(lambda: self.reconciler().disk("demo-disk", DALLAS, 20))
 
     def everything(self) -> Any:
         self.before_the_machine()
-        return self.until(lambda: self.maker().machine(VM))
+        return self.until(lambda: self.reconciler().machine(VM))
 
     def remove(self) -> None:
-        self.until(lambda: self.maker().unmake().done)
+        self.until(lambda: self.reconciler().unmake().done)
 
     def things(self) -> list[str]:
         project = self.vendor.projects["acme"]
@@ -101,13 +101,13 @@ def test_everything_is_made_once_and_removed_to_the_last(yard: Yard) -> None:
 
 def test_a_machine_that_nobody_comes_back_for_ends_by_itself_and_one_that_is_on_stays(yard: Yard) -> None:
     yard.before_the_machine()
-    assert yard.maker().machine(VM) is None
+    assert yard.reconciler().machine(VM) is None
     yard.clock.advance(TTL_SECONDS + 600)
     yard.until(lambda: yard.cudo.vm(VM.id) is None)
-    again = yard.until(lambda: yard.maker().machine(VM))
+    again = yard.until(lambda: yard.reconciler().machine(VM))
     assert again.state == READY
     yard.clock.advance(30 * TTL_SECONDS)
-    assert yard.maker().machine(VM) is not None
+    assert yard.reconciler().machine(VM) is not None
 
 
 @pytest.mark.parametrize("operation", ["CreateVM", "CreateStorageDisk", "CreateNetwork"])
@@ -151,11 +151,11 @@ def test_a_call_whose_answer_is_lost_is_found_again(yard: Yard, operation: str) 
 
 
 def test_a_removal_waits_for_what_may_still_be_made(yard: Yard) -> None:
-    yard.maker().ledger.intend("vm", VM.id)
-    outcome = yard.maker().unmake()
+    yard.reconciler().ledger.intend("vm", VM.id)
+    outcome = yard.reconciler().unmake()
     assert (outcome.done, outcome.message) == (False, f"vm {VM.id} may still be made")
     yard.clock.advance(61)
-    assert yard.maker().unmake().done
+    assert yard.reconciler().unmake().done
 
 
 def test_what_carries_our_id_and_is_not_ours_is_neither_taken_nor_removed(yard: Yard) -> None:
@@ -163,9 +163,9 @@ def test_what_carries_our_id_and_is_not_ours_is_neither_taken_nor_removed(yard: 
     yard.cudo.create_vm(foreign)
     yard.cudo.put_security_group("demo-group", DALLAS, "theirs", RULES)
     with pytest.raises(VendorConflict):
-        yard.maker().machine(VM)
+        yard.reconciler().machine(VM)
     with pytest.raises(VendorConflict):
-        yard.maker().group("demo-group", DALLAS, RULES)
+        yard.reconciler().group("demo-group", DALLAS, RULES)
     yard.clock.advance(61)
     yard.remove()
     assert sorted(yard.things()) == ["demo-group", "demo-machine"]
@@ -176,7 +176,7 @@ def test_a_machine_that_was_in_use_and_is_gone_is_not_made_again(yard: Yard) -> 
     yard.cudo.terminate_vm(VM.id)
     yard.clock.advance(60)
     with pytest.raises(VendorRefused, match="is gone") as refused:
-        yard.maker().machine(VM)
+        yard.reconciler().machine(VM)
     assert "Delete the cluster" in refused.value.hint
 
 
@@ -185,7 +185,7 @@ def test_a_data_center_without_room_says_so_and_nothing_is_on_the_ledger(yard: Y
     for offered in yard.vendor.stock:
         offered.free.vcpus = 2
     with pytest.raises(InsufficientCapacity):
-        yard.maker().machine(VM)
+        yard.reconciler().machine(VM)
     assert yard.states() == ["disk made", "network made", "security_group made"]
 
 
@@ -193,4 +193,4 @@ def test_a_network_of_another_range_is_not_taken(yard: Yard) -> None:
     yard.cudo.create_network("demo-net", DALLAS, "10.9.0.0/16")
     yard.clock.advance(60)
     with pytest.raises(VendorConflict):
-        yard.maker().network("demo-net", DALLAS, "10.160.0.0/22")
+        yard.reconciler().network("demo-net", DALLAS, "10.160.0.0/22")

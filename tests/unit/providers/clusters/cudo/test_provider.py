@@ -224,7 +224,7 @@ def test_deletion_leaves_nothing_and_touches_nothing_of_others() -> None:
 
 @pytest.mark.parametrize("phase", ["network", "disk", "control_plane"])
 def test_a_thing_of_that_id_that_is_not_ours_stops_the_phase_and_stays(phase: str) -> None:
-    """A disk and a network carry no marks: of these, another place or size tells. See ``Maker._without_disk``."""
+    """A disk and a network carry no marks: of these, another place or size tells. See ``Reconciler._without_disk``."""
     world = World()
     world.up_to(PHASES[PHASES.index(phase) - 1])
     name, client = f"vantage-{world.cluster.client_id}-control-plane", world.yard.client()

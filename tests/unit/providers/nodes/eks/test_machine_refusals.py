@@ -164,5 +164,5 @@ def test_what_eks_says_of_a_degraded_group_is_told_with_its_launches(
     monkeypatch.setattr(Calls, "call", degraded)
     outcome = yard.step(yard.claim("A"))
     text = "EKS says of node group workers: Ec2LaunchTemplateNotFound: Launch template lt-1 not found."
-    assert (outcome.done, outcome.facts["hindrance"]) == (False, text)
+    assert (outcome.done, outcome.facts["blocker"]) == (False, text)
     assert text in outcome.message

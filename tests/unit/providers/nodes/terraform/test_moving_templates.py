@@ -125,11 +125,11 @@ def test_what_moves_and_in_which_interval() -> None:
         ({"commit": OLD}, None),
     ):
         places = templates.places_of(provider_of({"repository": REPOSITORY, **git}, {}))
-        actual = [(templates.reference_of(place), place.interval_seconds, place.hindrance) for place in places]
+        actual = [(templates.reference_of(place), place.interval_seconds, place.blocker) for place in places]
         assert actual == ([] if expected is None else [((REPOSITORY, expected[0]), *expected[1:])]), git
     secret = {"repository": REPOSITORY, "branch": "main", "credentials": {"name": "git"}}
     (place,) = templates.places_of(provider_of(secret, {}))
-    assert place.hindrance is not None
+    assert place.blocker is not None
 
 
 RESOURCE = 'variable "vcluster" { type = any }\nresource "terraform_data" "node" { triggers_replace = ["SIZE"] }\n'

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from stockyard.scheduling.packing.price import FreeProblem, Offer, Shape, Space, Wishes, solve
+from stockyard.scheduling.packing.price import FreeProblem, Offer, Preferences, Shape, Space, solve
 
 GIB = 1024
 
@@ -75,7 +75,7 @@ def test_no_more_is_bought_of_an_offer_than_there_is(problem, catalogue):
 
 def test_a_wish_for_more_nodes_does_not_buy_more_of_an_offer_than_there_is(problem, catalogue):
     gift = Offer("owned", (16_000, 64 * GIB, 100), 1, limit=2)
-    whole = problem((1000, 2 * GIB, 60), offers=(*catalogue, gift), wishes=Wishes(least_nodes=40))
+    whole = problem((1000, 2 * GIB, 60), offers=(*catalogue, gift), preferences=Preferences(least_nodes=40))
     answer = solve(whole)
     assert names(whole, answer).count("owned") <= 2
     assert len(answer.bins) >= 40
@@ -114,40 +114,40 @@ def test_pods_of_many_places_share_what_is_left_of_nodes(problem, catalogue):
 
 @pytest.mark.parametrize("most", [2000, 4000])
 def test_a_largest_size_has_a_price(problem, most):
-    whole = problem((1300, 2 * GIB, 40), wishes=Wishes(largest=(most, None, None)))
+    whole = problem((1300, 2 * GIB, 40), preferences=Preferences(largest=(most, None, None)))
     answer = solve(whole)
     assert all(whole.offers[node.offer].room[0] <= most for node in answer.bins)
     assert all(whole.offers[number].room[0] <= most for node in answer.bins for number in node.alternatives)
-    assert answer.without_wishes <= answer.linear <= answer.price
+    assert answer.without_preferences <= answer.linear <= answer.price
     assert not answer.unplaced
 
 
 @pytest.mark.parametrize("least", [3, 8, 30, 50])
 def test_at_least_so_many_nodes(problem, least):
-    answer = solve(problem((1000, 2 * GIB, 30), wishes=Wishes(least_nodes=least)))
+    answer = solve(problem((1000, 2 * GIB, 30), preferences=Preferences(least_nodes=least)))
     assert len(answer.bins) >= min(least, 30)
     assert not answer.unplaced
     assert answer.price == 30 * 40
 
 
 @pytest.mark.parametrize(
-    ("wishes", "nodes", "placed"),
+    ("preferences", "nodes", "placed"),
     [
-        (Wishes(nodes=2), 2, 32),
-        (Wishes(money=700), None, 16),
-        (Wishes(amounts=(20_000, None, None)), None, 16),
-        (Wishes(nodes=0), 0, 0),
+        (Preferences(nodes=2), 2, 32),
+        (Preferences(money=700), None, 16),
+        (Preferences(amounts=(20_000, None, None)), None, 16),
+        (Preferences(nodes=0), 0, 0),
     ],
 )
-def test_limits_leave_pods_out(problem, wishes, nodes, placed):
-    whole = problem((1000, 2 * GIB, 40), wishes=wishes)
+def test_limits_leave_pods_out(problem, preferences, nodes, placed):
+    whole = problem((1000, 2 * GIB, 40), preferences=preferences)
     answer = solve(whole)
     pods = sum(count for node in answer.bins for _, count in node.counts)
     assert pods >= placed
     assert pods + sum(count for _, count in answer.unplaced) == 40
     assert nodes is None or len(answer.bins) == nodes
-    assert wishes.money is None or answer.price <= wishes.money
-    assert not wishes.amounts or sum(whole.offers[node.offer].room[0] for node in answer.bins) <= 20_000
+    assert preferences.money is None or answer.price <= preferences.money
+    assert not preferences.amounts or sum(whole.offers[node.offer].room[0] for node in answer.bins) <= 20_000
 
 
 def test_fewer_steps_give_an_answer_too(problem):
@@ -174,7 +174,7 @@ def test_a_problem_without_pods_costs_nothing(catalogue):
         ({"offers": (Offer("a", (1, 1, 1), 1), Offer("a", (1, 1, 1), 1))}, "offers"),
         ({"offers": (Offer("a", (1, 1, 1), 1, limit=-1),)}, "offers"),
         ({"spaces": (Space("a", (1, 1)),)}, "room"),
-        ({"wishes": Wishes(least_nodes=-1)}, "least_nodes"),
+        ({"preferences": Preferences(least_nodes=-1)}, "least_nodes"),
     ],
 )
 def test_bad_input_is_refused_by_name(problem, change, field):

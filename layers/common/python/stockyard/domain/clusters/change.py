@@ -31,7 +31,7 @@ class SecretChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class SecretWish:
+class SecretRequest:
     """Whether there is to be such a Secret: None for no longer."""
 
     choice: SecretChoice | None
@@ -51,7 +51,7 @@ class ClusterChange:
     document: dict[str, Any] | None = None
     """What its manifest says beside the settings."""
     expiry: Expiry | None = None
-    secret: SecretWish | None = None
+    secret: SecretRequest | None = None
     rights: str = OPERATOR
     """Of who chooses the profiles, see ``pack_rights``, and asks for the Secret."""
 

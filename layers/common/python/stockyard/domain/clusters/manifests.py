@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from stockyard.domain.clusters.change import Expiry, SecretWish
+from stockyard.domain.clusters.change import Expiry, SecretRequest
 from stockyard.domain.nodes.manifests import Place
 from stockyard.domain.pools.records import NewPool
 from stockyard.domain.records import Cluster
@@ -63,7 +63,7 @@ class ClusterDocument:
     """Minutes; None where the manifest says none."""
     expiry: Expiry | None = None
     """When its deletion begins by itself; None where the manifest says nothing of it."""
-    secret: SecretWish | None = None
+    secret: SecretRequest | None = None
     """The Secret with its kubeconfig; None where the manifest says nothing of it."""
     pools: tuple[NewPool, ...] = ()
     """The pools that come with the cluster, in the order of ``spec.pools``."""

@@ -34,7 +34,7 @@ class InstanceTraits:
     """More of an instance type, as its cloud describes it; None of each stands for what it does not have or tell."""
 
     hypervisor: str | None = None
-    processor_maker: str | None = None
+    processor_manufacturer: str | None = None
     clock_mhz: int | None = None
     """The sustained speed of the processor."""
     volume_mbps: int | None = None

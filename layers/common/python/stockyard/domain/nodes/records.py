@@ -12,7 +12,7 @@ from typing import Any
 
 from stockyard.domain.values.conditions import Condition
 from stockyard.domain.values.frozen import dataclass
-from stockyard.domain.values.states import LaunchGroupState, Power, PowerWish, ReadyPhase
+from stockyard.domain.values.states import DesiredPower, LaunchGroupState, Power, ReadyPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class NodeClaim(NodeClaimSpec):
     """Canonical name of the node type; filled by the scheduler unless the claim asked for it."""
     environment_ref: str = ""
     power_observed: str = ""
-    power_wish: PowerWish | None = None
+    desired_power: DesiredPower | None = None
     """What an operation is bringing about; None when none does."""
     phase: ReadyPhase = "Pending"
     reason: str = ""

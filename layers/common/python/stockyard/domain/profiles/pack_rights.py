@@ -51,19 +51,19 @@ def stored_choices(choices: Sequence[Choice]) -> tuple[dict[str, Any], ...]:
 
 
 def settled_rights(
-    choice: Choice, version_rights: str, variables: Sequence[Choice], standing: Sequence[Choice], *, is_named: bool
+    choice: Choice, version_rights: str, variables: Sequence[Choice], current: Sequence[Choice], *, is_named: bool
 ) -> str:
     """The rights of a choice that has its id, version and variables.
 
     They are an administrator's where one has chosen the version by its number (``is_named``) or has made it; where one
     has made it, and nothing is chosen but what the version bounds; and where an administrator has chosen the same for
-    the cluster before (``standing``). The newest version may be one that no administrator has seen.
+    the cluster before (``current``). The newest version may be one that no administrator has seen.
     """
     if choice.get(RIGHTS) == ADMIN and (is_named or version_rights == ADMIN):
         return ADMIN
     if version_rights == ADMIN and _is_bounded(choice, variables):
         return ADMIN
-    equals = [other for other in standing if _content(other) == _content(choice)]
+    equals = [other for other in current if _content(other) == _content(choice)]
     return ADMIN if any(other.get(RIGHTS) == ADMIN for other in equals) else OPERATOR
 
 

@@ -18,6 +18,6 @@ RequestState = Literal["running", "done"]
 Verification = Literal["unverified", "verified", "failed"]
 Power = Literal["On", "Off"]
 """Whether the machine of the node runs."""
-PowerWish = Literal["On", "Off", "Reboot"]
+DesiredPower = Literal["On", "Off", "Reboot"]
 PoolKind = Literal["static", "dynamic"]
 MachineState = Literal["absent", "starting", "running", "stopped", "gone"]

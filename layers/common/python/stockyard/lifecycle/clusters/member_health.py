@@ -14,7 +14,7 @@ from stockyard.domain.values.conditions import Condition
 from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.states import Truth
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.nodes.loss import is_lost
+from stockyard.lifecycle.nodes.machine_gone import is_lost
 from stockyard.lifecycle.nodes.node_claim import AVAILABLE, MOVES
 
 HEALTHY = "HealthCheckSucceeded"

@@ -22,7 +22,7 @@ from typing import Final
 from stockyard.domain.nodes.records import PASSED_OVER
 from stockyard.domain.records import NodeClaim, Operation, PhaseRecord, Placement
 from stockyard.domain.values.conditions import Condition
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Change, Failure, PhaseEnd, Transition
 from stockyard.lifecycle.nodes import node_phases as phases
@@ -106,8 +106,8 @@ class NodeClaimMoves(Moves[NodeClaim]):
         back."""
         error = failure.error
         if failure.procedure.kind == phases.POWER_NODE:
-            text = f"Power: {subject.power_wish} failed: {error.cause}"
-            return self.touch(subject, now, power_wish=None), text
+            text = f"Power: {subject.desired_power} failed: {error.cause}"
+            return self.touch(subject, now, desired_power=None), text
         placement = subject.placement
         if failure.undone and placement is not None:
             placement = replace(placement, counted=False)
@@ -204,9 +204,7 @@ class NodeClaimMoves(Moves[NodeClaim]):
         claim = self.condition(claim, phases.SCHEDULED, "False", reason, message, now)
         return Change(claim, operation, (self.transition(PENDING, PENDING, reason, message),))
 
-    def note_hindrance(
-        self, claim: NodeClaim, operation: Operation, message: str, now: str
-    ) -> Change[NodeClaim] | None:
+    def note_blocker(self, claim: NodeClaim, operation: Operation, message: str, now: str) -> Change[NodeClaim] | None:
         """The launch goes on, and its vendor says what is in its way; None when that was said before."""
         if operation.status != "running" or (claim.reason, claim.message) == (phases.HINDERED, message):
             return None
@@ -231,7 +229,7 @@ class NodeClaimMoves(Moves[NodeClaim]):
         current: Operation | None,
         operation: Operation,
         procedure: Procedure,
-        wish: PowerWish,
+        desired: DesiredPower,
         now: str,
     ) -> Change[NodeClaim]:
         """A person switches the machine. ``IllegalTransition`` unless the node is there and nothing else works on
@@ -241,8 +239,8 @@ class NodeClaimMoves(Moves[NodeClaim]):
             raise IllegalTransition(f"The claim is {state}; only an available node can be switched.")
         if current is not None and current.status == "running":
             raise IllegalTransition(f"Operation {current.id} is still at work on the node.")
-        claim = self.touch(claim, now, **self._fence(claim, operation), power_wish=wish)
-        requested = self.transition(AVAILABLE, AVAILABLE, "PowerRequested", f"Power: {wish}.")
+        claim = self.touch(claim, now, **self._fence(claim, operation), desired_power=desired)
+        requested = self.transition(AVAILABLE, AVAILABLE, "PowerRequested", f"Power: {desired}.")
         return Change(claim, operation, (requested, operation_started(operation)), workflow=procedure)
 
     def end_power(
@@ -251,10 +249,10 @@ class NodeClaimMoves(Moves[NodeClaim]):
         """The machine is as it was wished to be; None when that was already recorded."""
         if operation.status != "running":
             return None
-        wish = claim.power_wish
-        lasting = claim.power if wish is None or wish == "Reboot" else wish
-        text = f"Power: {wish} is done."
-        claim = self.touch(claim, now, power=lasting, power_observed=observed, power_wish=None)
+        desired = claim.desired_power
+        lasting = claim.power if desired is None or desired == "Reboot" else desired
+        text = f"Power: {desired} is done."
+        claim = self.touch(claim, now, power=lasting, power_observed=observed, desired_power=None)
         transition = self.transition(AVAILABLE, AVAILABLE, "PowerChanged", text)
         return self._success(claim, operation, phase, transition, now)
 

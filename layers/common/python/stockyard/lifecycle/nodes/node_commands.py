@@ -16,7 +16,7 @@ from stockyard.domain.pools.mirror import CLAIM_LABEL
 from stockyard.domain.records import NodeClaim
 from stockyard.domain.values import ids, times
 from stockyard.domain.values.frozen import dataclass
-from stockyard.lifecycle.nodes.loss import is_lost
+from stockyard.lifecycle.nodes.machine_gone import is_lost
 from stockyard.lifecycle.nodes.node_claim import PENDING
 
 TOKEN, LABEL, DRAIN, DELETE = "bootstrap_token", "label", "drain", "delete_node"

@@ -107,9 +107,9 @@ def _checks(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> Outc
     if operation is None or operation.actor == WORKFLOW_ACTOR:
         return Outcome(True, "What heals the control plane is not refused for a setting.")
     driver, work = cloud_work(services, cluster, "checks", fence)
-    standing = [*zone_findings(services, driver, work), *live_findings(driver, work)]
+    findings = [*zone_findings(services, driver, work), *live_findings(driver, work)]
     try:
-        refuse(of_change([*driver.validate(cluster, services.prices), *standing], operation.changes))
+        refuse(of_change([*driver.validate(cluster, services.prices), *findings], operation.changes))
     except InvalidInput as refused:
         # An operation shows one text, and nobody the fields behind it.
         text = " ".join(f"{fault.pointer}: {fault.detail}" for fault in refused.errors)

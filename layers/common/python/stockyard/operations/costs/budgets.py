@@ -98,10 +98,10 @@ def ledger(services: Services, budgets: Sequence[MonthBudget]) -> BudgetLedger:
     now = services.now()
     clusters, claims = _things(services, budgets)
     prices = PresentPrices(services, load(services))
-    standing = [claim for claim in claims if claim.placement is not None and not claim.control_plane]
+    placed_claims = [claim for claim in claims if claim.placement is not None and not claim.control_plane]
     for part in (*of_clusters(services, clusters, claims, ahead=True), *of_groups(services, clusters)):
         _count(budgets, part, part.usd_hour, now)
-    for claim in standing:
+    for claim in placed_claims:
         part = _part(claim)
         _count(budgets, part, prices.of(claim), now, prices.most(claim))
     placed_members: dict[str, list[NodeClaim]] = {cluster.id: [] for cluster in clusters}

@@ -23,7 +23,7 @@ MOST_CURES = 6
 MOST_TRIES = 16
 """Changes that are looked at: each looks at every node type."""
 _OTHER_CLUSTERS = 3
-_WISHES = (
+_KEPT_FIELDS = (
     "properties",
     "taints",
     "startup_taints",
@@ -94,14 +94,14 @@ def _view(change: _Change, fitting: Sequence[Evaluation]) -> dict[str, Any]:
 
 def body_of(claim: NodeClaim) -> dict[str, Any]:
     """The request for a claim like this one, without a name; what says nothing is left out."""
-    wishes: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "provider": claim.provider_ref,
         "requirements": [_requirement(entry) for entry in claim.requirements],
         "resources": dict(claim.resources),
-        **{name: _plain(getattr(claim, name)) for name in _WISHES},
+        **{name: _plain(getattr(claim, name)) for name in _KEPT_FIELDS},
         "max_price": dict(claim.max_price),
     }
-    return {"cluster": claim.cluster_ref or claim.cluster_id, **{key: value for key, value in wishes.items() if value}}
+    return {"cluster": claim.cluster_ref or claim.cluster_id, **{key: value for key, value in fields.items() if value}}
 
 
 def _requirement(entry: Mapping[str, Any]) -> dict[str, Any]:

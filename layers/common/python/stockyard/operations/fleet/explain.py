@@ -132,7 +132,7 @@ def egress_warnings(services: Services, claim: NodeClaim, best: Evaluation | Non
 
 
 def _node_view(services: Services, claim: NodeClaim) -> dict[str, Any] | None:
-    """The claim's node as the picture of its cluster has it; None for a claim that is no node now, and where no agent
+    """The claim's node as its cluster's state has it; None for a claim that is no node now, and where no agent
     has told of the cluster yet."""
     cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
     workload = workload_of(services, cluster.id) if cluster is not None else None

@@ -16,7 +16,7 @@ from stockyard.ports import Check, Put
 INTERVALS = 2
 """How many intervals of an agent that is attended may be between a look of it at the cluster and now."""
 NEWEST_SECONDS = 30
-"""How old its picture may be in any case: however often an agent comes, it lists nodes every ten seconds at most, so
+"""How old its report may be in any case: however often an agent comes, it lists nodes every ten seconds at most, so
 that with shorter intervals nobody would ever know the cluster well."""
 
 
@@ -38,7 +38,7 @@ def attend(services: Services, cluster_id: str, seconds: int) -> None:
         return
 
 
-def picture_age(services: Services, cluster_id: str, now: datetime) -> float | None:
+def report_age(services: Services, cluster_id: str, now: datetime) -> float | None:
     """For how many seconds before ``now`` nobody can say that the cluster's pods, nodes and budgets are as the last
     report of its agent has them (``fleet.state.workload_of``).
 
@@ -66,10 +66,10 @@ def vouched_until(services: Services, report: WorkloadReport) -> datetime | None
 
 def is_known_well(services: Services, cluster_id: str) -> bool:
     """Whether the last report of the cluster's agent is as true as that of an agent which is attended always is."""
-    age = picture_age(services, cluster_id, services.clock.now())
-    return age is not None and age <= oldest_picture(services.settings.agent_quiet_seconds)
+    age = report_age(services, cluster_id, services.clock.now())
+    return age is not None and age <= oldest_report(services.settings.agent_quiet_seconds)
 
 
-def oldest_picture(quiet_seconds: int) -> int:
-    """Largest age in seconds of the picture of an agent that is attended, and comes every ``quiet_seconds``."""
+def oldest_report(quiet_seconds: int) -> int:
+    """Largest age in seconds of the report of an agent that is attended, and comes every ``quiet_seconds``."""
     return max(INTERVALS * quiet_seconds, NEWEST_SECONDS)

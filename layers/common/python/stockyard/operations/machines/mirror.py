@@ -44,12 +44,12 @@ def note(
     services: Services, cluster: Cluster, pools: Iterable[Pool], claims: Iterable[NodeClaim], changes: int
 ) -> None:
     """Keep that the mirror is to change, if it is. ``changes`` are what the pass did since it read the claims."""
-    picture = [
+    entries = [
         *([pool.name, pool.generation, mirrored_pool(pool, ())] for pool in pools),
         *(sorted([claim.id, claim.version] for claim in claims if claim.pool)),
         changes,
     ]
-    digest = _digest(picture)
+    digest = _digest(entries)
     fact_id = f"{cluster.id}/{MIRROR}"
     fact = services.store.get(Fact, fact_id)
     if fact is not None and fact.value == digest:

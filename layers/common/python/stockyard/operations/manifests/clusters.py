@@ -239,9 +239,9 @@ def _changes(
         fields["settings"] = settings
     minor = document.kubernetes_version
     if document.profiles is not None:
-        standing = packs_record(services, current).profiles
-        resolved = resolve(services, with_rights(document.profiles, rights), current.driver, standing)
-        if resolved.profiles != standing:
+        current_profiles = packs_record(services, current).profiles
+        resolved = resolve(services, with_rights(document.profiles, rights), current.driver, current_profiles)
+        if resolved.profiles != current_profiles:
             fields |= {"profiles": document.profiles, "rights": rights}
             # A form that has no field for the minor says it by the layer k8s.
             minor = minor or resolved.kubernetes_version

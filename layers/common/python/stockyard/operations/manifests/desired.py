@@ -282,7 +282,7 @@ def _claim_changes(current: NodeClaim | None, document: NewClaim) -> dict[str, A
     is being switched, what it will be counts."""
     changes = _differing(current, document, [name for name in _CHANGEABLE if name != "power"])
     if current is not None and not document.keeps_power:
-        coming = current.power_wish if current.power_wish in ("On", "Off") else current.power
+        coming = current.desired_power if current.desired_power in ("On", "Off") else current.power
         changes |= {"power": document.power} if document.power != coming else {}
     return changes
 
@@ -354,8 +354,8 @@ def _new_provider_faults(services: Services, manifest: DesiredClaim, provider: N
 def _fixed_faults(manifest: DesiredClaim, current: NodeClaim) -> list[FieldProblem]:
     if current.deleting:
         raise IllegalTransition(f"Node claim {current.name} is being deleted.")
-    if "power" in manifest.fields and (current.phase == FAILED or current.power_wish):
-        state = "is being switched" if current.power_wish else "has failed"
+    if "power" in manifest.fields and (current.phase == FAILED or current.desired_power):
+        state = "is being switched" if current.desired_power else "has failed"
         raise IllegalTransition(f"Node claim {current.name} {state}: its power cannot change now.")
     document = manifest.document
     if document.form != current.form:

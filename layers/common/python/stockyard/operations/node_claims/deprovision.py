@@ -11,7 +11,7 @@ from stockyard.domain.records import Cluster, Fact, NodeClaim, NodeProvider
 from stockyard.domain.values import times
 from stockyard.lifecycle.nodes.draining import drain_deadline
 from stockyard.lifecycle.nodes.interruption import LAST_SECONDS
-from stockyard.lifecycle.nodes.loss import is_lost
+from stockyard.lifecycle.nodes.machine_gone import is_lost
 from stockyard.lifecycle.nodes.node_claim import MOVES
 from stockyard.lifecycle.nodes.node_commands import DELETE, DRAIN, HOLDERS, done_fact
 from stockyard.operations.engine.advance import Fence, advance

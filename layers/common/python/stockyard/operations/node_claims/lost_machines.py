@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.errors import Conflict
-from stockyard.lifecycle.nodes import loss
+from stockyard.lifecycle.nodes import machine_gone
 from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 from stockyard.lifecycle.nodes.node_phases import MACHINE_PHASE
 from stockyard.operations.cloud_accounts.of_provider import account_number
@@ -39,7 +39,7 @@ def place_of(services: Services, provider: NodeProvider) -> str:
 
 def has_machine(claim: NodeClaim) -> bool:
     """Whether the claim's machine should be there, and nobody is at work on it."""
-    return claim.phase == AVAILABLE and not claim.deleting and not claim.power_wish
+    return claim.phase == AVAILABLE and not claim.deleting and not claim.desired_power
 
 
 def missing(
@@ -68,7 +68,7 @@ def note(services: Services, claim_id: str) -> bool:
     source, work = node_work(services, claim, MACHINE_PHASE, Fence.of(claim))
     if source.look(work).state not in ("absent", "gone"):
         return False
-    changed, transition = loss.lose(claim, services.now())
+    changed, transition = machine_gone.lose(claim, services.now())
     changed = replace(changed, sequence=changed.sequence + 1)
     events = tell(services, WORKFLOW_ACTOR, changed, transition)
     try:

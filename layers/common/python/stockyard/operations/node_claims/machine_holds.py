@@ -11,7 +11,7 @@ from collections.abc import Mapping, Set
 from stockyard.domain.records import MachineHold, NodeClaim
 from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import Conflict, Fenced
-from stockyard.lifecycle.nodes.loss import is_lost
+from stockyard.lifecycle.nodes.machine_gone import is_lost
 from stockyard.lifecycle.nodes.node_claim import PENDING
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.cluster_claims import claims_of

@@ -9,7 +9,7 @@ from functools import partial
 
 from stockyard.domain.nodes.node_types import ANY
 from stockyard.domain.records import Cluster, Fact, NodeClaim, Placement
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.errors import (
     CapacityAwaited,
     Conflict,
@@ -50,7 +50,7 @@ from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome, Remove, Write
 from stockyard.ports.clusters import TOKEN
-from stockyard.ports.nodes import HINDRANCE, Attests, LooksTogether, ShowsNodeConsole, Switches
+from stockyard.ports.nodes import BLOCKER, Attests, LooksTogether, ShowsNodeConsole, Switches
 
 LOOK_AGAIN, LOOK_LATE = 15, 60
 """Seconds until the next look at a machine whose vendor cannot tell when it is ready: at least, and at most."""
@@ -73,8 +73,8 @@ def _launch(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Ou
         _remember_refusal(services, claim, refusal)
         raise
     if not outcome.done:
-        if hindrance := outcome.facts.get(HINDRANCE):
-            advance(services, fence, lambda c, o: MOVES.note_hindrance(c, o, hindrance, services.now()))
+        if blocker := outcome.facts.get(BLOCKER):
+            advance(services, fence, lambda c, o: MOVES.note_blocker(c, o, blocker, services.now()))
         return outcome
     return Learned(True, outcome.message, facts=outcome.facts, fields=as_launched(services, work, outcome.facts))
 
@@ -132,10 +132,10 @@ def _initialize(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -
 
 
 def _power(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:
-    return _switch(services, claim, claim.power_wish, fence) if claim.power_wish else Outcome(True)
+    return _switch(services, claim, claim.desired_power, fence) if claim.desired_power else Outcome(True)
 
 
-def _switch(services: Services, claim: NodeClaim, state: PowerWish, fence: Fence[NodeClaim]) -> Outcome:
+def _switch(services: Services, claim: NodeClaim, state: DesiredPower, fence: Fence[NodeClaim]) -> Outcome:
     """Switch the machine. Nobody comes here without a source that can, unless a release took that from its kind."""
     source, work = node_work(services, claim, MACHINE_PHASE, fence)
     if not isinstance(source, Switches):

@@ -6,7 +6,7 @@ from typing import Any
 
 from stockyard.domain.records import NodeClaim, NodeProvider, Operation
 from stockyard.domain.values import ids
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.errors import IllegalTransition
 from stockyard.lifecycle.change import Change
 from stockyard.lifecycle.nodes.node_claim import MOVES
@@ -20,7 +20,7 @@ from stockyard.ports.nodes import Switches
 
 
 @until_written("claim changes too often to be switched")
-def power_claim(services: Services, id_or_name: str, state: PowerWish, actor: str) -> NodeClaim:
+def power_claim(services: Services, id_or_name: str, state: DesiredPower, actor: str) -> NodeClaim:
     """The claim with the operation that brings ``state`` about: ``On``, ``Off`` or ``Reboot``.
 
     Raises ``NotFound``, ``IllegalTransition``, also of a kind that switches no machines; asked again for what is being
@@ -38,7 +38,7 @@ def power_claim(services: Services, id_or_name: str, state: PowerWish, actor: st
 _DONE = {"On": "switched on", "Off": "switched off", "Reboot": "restarted"}
 
 
-def plan_power(services: Services, claim: NodeClaim, state: PowerWish, actor: str) -> dict[str, Any]:
+def plan_power(services: Services, claim: NodeClaim, state: DesiredPower, actor: str) -> dict[str, Any]:
     """The parts of a plan that say what :func:`power_claim` would do. Raises as it does."""
     if _switching(services, claim, state, actor) is None:
         return {"verdict": f"Operation {claim.operation_id} does so already."}
@@ -60,10 +60,10 @@ def why_not(services: Services, claim: NodeClaim) -> str | None:
     return f"Machines of node provider {provider.name} are of kind {provider.kind}, which switches none on or off."
 
 
-def _switching(services: Services, claim: NodeClaim, state: PowerWish, actor: str) -> Change[NodeClaim] | None:
+def _switching(services: Services, claim: NodeClaim, state: DesiredPower, actor: str) -> Change[NodeClaim] | None:
     """The claim whose machine begins to be switched; None where that is being done."""
     current = services.store.get(Operation, claim.operation_id) if claim.operation_id else None
-    if current is not None and current.status == "running" and claim.power_wish == state:
+    if current is not None and current.status == "running" and claim.desired_power == state:
         return None
     if cannot := why_not(services, claim):
         raise IllegalTransition(cannot)

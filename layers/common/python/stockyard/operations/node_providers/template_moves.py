@@ -82,7 +82,7 @@ def _follow(services: Services, provider: NodeProvider, source: FollowsTemplates
     fact = services.store.get(Fact, fact_id(provider))
     looks = {key: Look(**look) for key, look in json.loads(fact.value).items()} if fact is not None else {}
     revisions, now = dict(provider.template_revisions), services.clock.now()
-    due = [place for place in places if place.hindrance is None and _is_due(looks.get(place.key), place, now)][:most]
+    due = [place for place in places if place.blocker is None and _is_due(looks.get(place.key), place, now)][:most]
     for place in due:
         try:
             revisions[place.key], looks[place.key] = source.newest(place), Look(services.now())
@@ -118,9 +118,9 @@ def _condition(
     reason, lines = FETCHED, list[str]()
     for place in places:
         look = looks.get(place.key)
-        if place.hindrance is not None:
+        if place.blocker is not None:
             status, reason = ("Unknown", NOT_FOLLOWED) if status == "True" else (status, reason)
-            lines.append(f"{place.name} is not followed: {place.hindrance}")
+            lines.append(f"{place.name} is not followed: {place.blocker}")
         elif look is not None and look.fault is not None:
             status, reason = "False", FAILED
             lines.append(f"{place.name} could not be read since {look.failed_since}: {look.fault}")

@@ -50,8 +50,8 @@ class Resolved:
     """The minor that a layer k8s gives; empty without one."""
 
 
-def resolve(services: Services, choices: Sequence[Choice], driver: str, standing: Sequence[Choice] = ()) -> Resolved:
-    """``InvalidInput`` with every fault, below ``/profiles``. ``standing`` is what is chosen for the cluster now."""
+def resolve(services: Services, choices: Sequence[Choice], driver: str, current: Sequence[Choice] = ()) -> Resolved:
+    """``InvalidInput`` with every fault, below ``/profiles``. ``current`` is what is chosen for the cluster now."""
     faults: list[FieldProblem] = []
     profiles: list[dict[str, Any]] = []
     packs: list[Pack] = []
@@ -82,7 +82,7 @@ def resolve(services: Services, choices: Sequence[Choice], driver: str, standing
         }
         asked_for = {**effective, RIGHTS: choice.get(RIGHTS)}
         is_named, declared = bool(choice.get("version")), content["variables"]
-        rights = settled_rights(asked_for, version.rights, declared, stored_choices(standing), is_named=is_named)
+        rights = settled_rights(asked_for, version.rights, declared, stored_choices(current), is_named=is_named)
         packs += [replace(pack, rights=rights) for pack in own_packs]
         profiles.append({**effective, RIGHTS: rights})
     faults += _together(packs)

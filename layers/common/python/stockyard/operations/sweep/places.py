@@ -17,7 +17,7 @@ from stockyard.operations.clusters.healing.health import attend_members, mark_me
 from stockyard.operations.clusters.phases import start_following
 from stockyard.operations.clusters.snapshots.snapshots import prune
 from stockyard.operations.listing import every
-from stockyard.operations.machines.pending_pods import picture_of
+from stockyard.operations.machines.pending_pods import pod_state_of
 from stockyard.operations.node_claims import comparisons, lost_machines, reservations
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims.cluster_claims import claims_of
@@ -232,7 +232,7 @@ def look_at_machine(services: Services, claim_id: str) -> str | None:
 
 def look_at_nodes(services: Services, cluster_id: str, tally: Tally) -> None:
     """Look for the machines of a cluster whose agent reports nodes that are not ready, and inspect its members."""
-    report = picture_of(services, cluster_id)
+    report = pod_state_of(services, cluster_id)
     claims = [claim for claim in claims_of(services, cluster_id) if lost_machines.has_machine(claim)]
     for claim in unready_nodes(report[1].get("nodes") if report is not None else None, claims)[: lost_machines.MOST]:
         tally.attempt(claim.id, look_at_machine, services, claim.id)

@@ -56,7 +56,7 @@ def sweep_claim(services: Services, claim: NodeClaim, providers: Mapping[str, No
     """Resume work on a claim without a worker, and compare its node with a new one of the provider; ``providers`` by
     id."""
     # Whether a workflow should be at work on it.
-    if claim.deleting or claim.power_wish or (claim.phase == PENDING and claim.due_at is None):
+    if claim.deleting or claim.desired_power or (claim.phase == PENDING and claim.due_at is None):
         rested = services.seconds_since(claim.updated_at) >= services.settings.retry_deletion_seconds
         return sweep_operation(CLAIM_RUNNER, services, claim) if rested else None
     provider = providers.get(claim.placement.provider_id) if claim.placement else None

@@ -134,7 +134,7 @@ class Turn:
         counters = limited_types.counters_of(self.services, providers.values())
         uncounted: list[NodeClaim] = []
         for claim in claims:
-            self.at_work = self.at_work or claim.deleting or claim.phase == PENDING or claim.power_wish is not None
+            self.at_work = self.at_work or claim.deleting or claim.phase == PENDING or claim.desired_power is not None
             self.tally.attempt(claim.id, sweep_records.sweep_claim, self.services, claim, providers)
             if limited_types.lacking(counters, claim) is not None:
                 uncounted.append(claim)

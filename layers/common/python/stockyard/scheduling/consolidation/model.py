@@ -31,7 +31,7 @@ class RunningNode:
     cost: float = 1.0
     """What it costs to disrupt it: 1, and for each pod between 0 and 10, 1 for an ordinary one."""
     spot: bool = False
-    hindrance: str | None = None
+    blocker: str | None = None
     """Why it may not be disrupted now, in words; None: it may."""
     drifted: bool = False
     """Whether it is not as it would be made now."""
@@ -103,7 +103,7 @@ LEAST_STEPS, STEPS_A_POD = 200_000, 110
 class Fleet:
     """All that one decision looks at.
 
-    ``nodes`` are the ready nodes: those with a ``hindrance`` only have room. ``pools`` are what may make new nodes, and
+    ``nodes`` are the ready nodes: those with a ``blocker`` only have room. ``pools`` are what may make new nodes, and
     ``rules`` say of each pool by name how its nodes may be disrupted. ``daemons`` run on each new node, and ``places``
     is how many more nodes there can be of a type. ``awaited`` are, by the name of a node, those of its ``pods`` that
     are not on it yet: they wait, or are still on a node that leaves, and nobody but a packing has put them there.

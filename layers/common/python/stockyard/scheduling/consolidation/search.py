@@ -52,7 +52,7 @@ def empty_nodes(fleet: Fleet, rolled: Set[str] = frozenset()) -> Decision | None
     remaining = {name: rules.empty for name, rules in fleet.rules.items()}
     going = []
     for node in sorted(fleet.nodes, key=lambda node: (not node.drifted, -node.price, node.name)):
-        if node.hindrance or not node.empty or remaining.get(node.pool, UNBOUNDED) < 1:
+        if node.blocker or not node.empty or remaining.get(node.pool, UNBOUNDED) < 1:
             continue
         if node.pool in rolled and not node.drifted:
             continue
@@ -66,7 +66,7 @@ def candidates_of(fleet: Fleet) -> list[RunningNode]:
     return [
         node
         for node in fleet.nodes
-        if not (node.hindrance or node.empty)
+        if not (node.blocker or node.empty)
         and fleet.rules_of(node).policy != model.WHEN_EMPTY
         and fleet.rules_of(node).underutilized > 0
     ]

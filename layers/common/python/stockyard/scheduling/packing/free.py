@@ -19,9 +19,9 @@ from stockyard.scheduling.packing.price import (
     Certificate,
     FreeProblem,
     Offer,
+    Preferences,
     Shape,
     Space,
-    Wishes,
     lower_bound,
     solve,
 )
@@ -139,7 +139,7 @@ class FreePart:
                 Space(known_node.node.name, (*(max(0, amount) for amount in known_node.free), *wider))
                 for known_node in solver.known_nodes.nodes
             ),
-            Wishes(
+            Preferences(
                 nodes=None if nodes is None else max(0, int(nodes // 1000)),
                 money=None if money is None else max(0, int(money * NANO)),
                 amounts=tuple(int(limits[name]) if name in limits else None for name in names),
@@ -195,7 +195,7 @@ class FreePart:
             linear=proven.linear,
             certificate=proven.certificate,
             greedy=first.greedy,
-            without_wishes=first.without_wishes,
+            without_preferences=first.without_preferences,
         )
 
     @property

@@ -19,8 +19,8 @@ from stockyard.scheduling.packing.model import Problem
 from stockyard.scheduling.packing.price import NANO, FreeProblem, Offer, Shape
 from stockyard.scheduling.packing.price.model import Meter
 from stockyard.scheduling.packing.price.packer import Packer
+from stockyard.scheduling.packing.price.preferences import Bought
 from stockyard.scheduling.packing.price.relaxation import Relaxation
-from stockyard.scheduling.packing.price.wishes import Bought
 from stockyard.scheduling.packing.solve import Domains, Solver
 from stockyard.scheduling.packing.states import PlannedNode
 from stockyard.scheduling.packing.topology import AntiAffinityRule, SpreadRule, Tally

@@ -72,9 +72,9 @@ def read_workloads(manifests: Sequence[Document], most_pods: int, most_kinds: in
     workloads.namespaces.update(_namespaces(documents))
     for namespace, defaults in _defaults(documents):
         workloads.defaults[namespace] = {**defaults, **workloads.defaults.get(namespace, {})}
-    makers = frozenset(name for document, _ in documents if (name := _identity(document)))
+    controllers = frozenset(name for document, _ in documents if (name := _identity(document)))
     for document, place in documents:
-        why = _skipped(document, place, makers)
+        why = _skipped(document, place, controllers)
         if why:
             workloads.skipped[why] += 1
         else:
@@ -135,8 +135,8 @@ def _group(version: str) -> str:
     return version.rpartition("/")[0]
 
 
-def _skipped(document: Document, place: Place, makers: Set[tuple[str, str]]) -> str | None:
-    """Reason why a document needs no new node; None when it may need one. ``makers`` are all documents that are
+def _skipped(document: Document, place: Place, controllers: Set[tuple[str, str]]) -> str | None:
+    """Reason why a document needs no new node; None when it may need one. ``controllers`` are all documents that are
     there."""
     why = _foreign(document)
     if why:
@@ -144,9 +144,9 @@ def _skipped(document: Document, place: Place, makers: Set[tuple[str, str]]) -> 
     kind = document["kind"]
     if kind in _OF_NAMESPACES:
         return f"the kind {kind} makes no pods"
-    if _owner(document, place) in makers:
+    if _owner(document, place) in controllers:
         return "what another of these manifests makes is counted there"
-    return _skipped_pod(document, place) if kind == POD else _skipped_maker(document, place)
+    return _skipped_pod(document, place) if kind == POD else _skipped_controller(document, place)
 
 
 def _skipped_pod(document: Document, place: Place) -> str | None:
@@ -165,7 +165,7 @@ def _skipped_pod(document: Document, place: Place) -> str | None:
 _GATED = "scheduling gates hold the pods"
 
 
-def _skipped_maker(document: Document, place: Place) -> str | None:
+def _skipped_controller(document: Document, place: Place) -> str | None:
     kind, spec = document["kind"], object_at(document, "spec", place)
     if kind in (JOB, CRON_JOB) and _is_true(spec, "suspend", (*place, "spec")):
         return f"the {kind} is suspended"

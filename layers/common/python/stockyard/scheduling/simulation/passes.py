@@ -182,7 +182,7 @@ class Passes:
         able: list[RunningNode] = []
         for name in plan.nodes:
             node = running[name]
-            if node.hindrance or (is_empty and not node.empty) or allowed[node.pool] < 1:
+            if node.blocker or (is_empty and not node.empty) or allowed[node.pool] < 1:
                 continue
             allowed[node.pool] -= 1
             able.append(node)

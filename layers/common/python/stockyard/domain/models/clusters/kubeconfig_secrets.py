@@ -1,4 +1,4 @@
-"""The Secret with a cluster's kubeconfig that an agent keeps fresh: the wish for it, and what the agent says of it."""
+"""The Secret with a cluster's kubeconfig that an agent keeps fresh: the request for it, and what the agent says."""
 
 from __future__ import annotations
 

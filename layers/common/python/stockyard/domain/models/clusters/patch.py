@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, cast, get_args, get_origin
 from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
 
 from stockyard.domain import cloud_kinds
-from stockyard.domain.clusters.change import ClusterChange, Expiry, SecretWish
+from stockyard.domain.clusters.change import ClusterChange, Expiry, SecretRequest
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import (
     AnyOf,
@@ -143,13 +143,13 @@ class ClusterPatch(Input):
             kubernetes_version=self.kubernetes_version,
             profiles=self.profile_choices(),
             expiry=Expiry(self.expires_at) if "expires_at" in self.model_fields_set else None,
-            secret=self._secret_wish(),
+            secret=self._secret_request(),
         )
 
-    def _secret_wish(self) -> SecretWish | None:
+    def _secret_request(self) -> SecretRequest | None:
         if "kubeconfig_secret" not in self.model_fields_set:
             return None
-        return SecretWish(None if self.kubeconfig_secret is None else self.kubeconfig_secret.choice())
+        return SecretRequest(None if self.kubeconfig_secret is None else self.kubeconfig_secret.choice())
 
     def tags_after(self, current: dict[str, str]) -> dict[str, str] | None:
         """The tags that ``current`` become, None when they stay. Raises ``InvalidInput``."""

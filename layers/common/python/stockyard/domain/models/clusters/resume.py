@@ -44,7 +44,7 @@ def other_settings(cluster: Cluster, body: ClusterResume, lines: Sequence[Resour
     faults = [
         FieldProblem(pointer("settings", name), _fault(line))
         for name in sorted(after)
-        if after[name] != cluster.settings.get(name) and (line := _maker(model, name, lines)) is not None
+        if after[name] != cluster.settings.get(name) and (line := _fixed_by(model, name, lines)) is not None
     ]
     if (fault := settings.name_fault(cluster.name)) is not None:
         faults.append(FieldProblem(pointer("settings"), f"do not go with the name {cluster.name}: {fault}"))
@@ -57,7 +57,7 @@ def other_settings(cluster: Cluster, body: ClusterResume, lines: Sequence[Resour
     return after
 
 
-def _maker(model: type[ClusterSettings], name: str, lines: Sequence[Resource]) -> Resource | None:
+def _fixed_by(model: type[ClusterSettings], name: str, lines: Sequence[Resource]) -> Resource | None:
     """Resource that has been made with the setting, and stays as it is."""
     if name in ClusterSettings.model_fields:
         return None

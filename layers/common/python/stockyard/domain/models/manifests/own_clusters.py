@@ -14,7 +14,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 from pydantic.alias_generators import to_camel, to_snake
 
 from stockyard.domain import cloud_kinds
-from stockyard.domain.clusters.change import Expiry, SecretChoice, SecretWish
+from stockyard.domain.clusters.change import Expiry, SecretChoice, SecretRequest
 from stockyard.domain.clusters.manifests import ClusterDocument
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import check, read, repeated, without_nulls
@@ -131,7 +131,7 @@ def read_own_cluster(document: Mapping[str, Any], at: Place) -> ClusterDocument:
         kubernetes_version=spec.kubernetes_version or "",
         keep_failed=spec.keep_failed,
         expiry=Expiry(spec.expires_at) if _says(document, "expires_at") else None,
-        secret=SecretWish(_choice(spec)) if _says(document, "kubeconfig_secret") else None,
+        secret=SecretRequest(_choice(spec)) if _says(document, "kubeconfig_secret") else None,
         account=spec.cloud_account or "",
         account_place=(*at, "spec", "cloudAccount"),
         tags=None if spec.tags is None else dict(spec.tags),

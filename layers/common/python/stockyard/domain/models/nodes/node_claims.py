@@ -37,7 +37,7 @@ from stockyard.domain.models.view_fields import (
     Version,
 )
 from stockyard.domain.nodes.records import NewClaim, NodeClaim
-from stockyard.domain.values.states import Power, PowerWish, ReadyPhase
+from stockyard.domain.values.states import DesiredPower, Power, ReadyPhase
 
 Priority = Annotated[int, Field(ge=-100, le=100)]
 """Claims of a higher priority are placed first; -100 to 100."""
@@ -145,7 +145,7 @@ class NodeClaimPatch(Input):
 class PowerChange(Input):
     """Power action for the machine of a claim."""
 
-    state: PowerWish
+    state: DesiredPower
     """What the machine shall do; ``Reboot`` is done once."""
 
 

@@ -22,9 +22,9 @@ from stockyard.operations.clusters.members.members import ControlPlane, member_c
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, Fence
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.fleet.pools import conditions
-from stockyard.operations.machines.attention import picture_age
+from stockyard.operations.machines.attention import report_age
 from stockyard.operations.machines.observe import silence_seconds
-from stockyard.operations.machines.pending_pods import picture_of
+from stockyard.operations.machines.pending_pods import pod_state_of
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
 from stockyard.ports.clusters import DRAINING, GONE, HEALTHY, BalancesMembers, MarksMembers
@@ -74,8 +74,8 @@ def mark_members(services: Services, cluster_id: str) -> str | None:
 
 def _nodes(services: Services, cluster: Cluster) -> Mapping[str, Any]:
     """The facts of the cluster's nodes as its agent told them; none where it has been silent for long."""
-    age = picture_age(services, cluster.id, services.clock.now())
-    report = picture_of(services, cluster.id) if age is not None and age < silence_seconds(services) else None
+    age = report_age(services, cluster.id, services.clock.now())
+    report = pod_state_of(services, cluster.id) if age is not None and age < silence_seconds(services) else None
     return (report[1].get("nodes") or {}) if report is not None else {}
 
 

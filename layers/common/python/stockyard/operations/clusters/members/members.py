@@ -34,7 +34,7 @@ from stockyard.lifecycle.clusters.control_plane import (
     replaces,
 )
 from stockyard.lifecycle.clusters.member_health import NODE_NOT_READY, completeness, condition_of, failing
-from stockyard.lifecycle.nodes.loss import is_lost
+from stockyard.lifecycle.nodes.machine_gone import is_lost
 from stockyard.lifecycle.nodes.node_claim import FAILED
 from stockyard.lifecycle.nodes.node_phases import MACHINE_PHASE
 from stockyard.lifecycle.pools.spread import zone_of, zone_requirement

@@ -45,8 +45,8 @@ def start_restore(services: Services, id_or_name: str, reference: str, actor: st
     transition = MOVES.transition(cluster.status, cluster.status, "Restoring", text)
     change = {"pointer": POINTER, "before": None, "after": snapshot.id}
     changed, writes = begin(services, actor, CHANGE_CLUSTER, cluster, cluster, transition, changes=[change])
-    wish = {"operation": changed.operation_id, "snapshot": snapshot.id, "stored_at": snapshot.stored_at, "claim": ""}
-    fact = Fact(f"{cluster.id}/{RESTORE}", json.dumps(wish), services.now())
+    request = {"operation": changed.operation_id, "snapshot": snapshot.id, "stored_at": snapshot.stored_at, "claim": ""}
+    fact = Fact(f"{cluster.id}/{RESTORE}", json.dumps(request), services.now())
     audit = services.audit_record(actor, "RestoreCluster", cluster.id, request_id, text)
     services.store.commit(Replace(changed), Create(audit), Put(fact), *writes)
     return changed

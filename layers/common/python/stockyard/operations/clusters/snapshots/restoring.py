@@ -16,7 +16,7 @@ from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import ClusterCouldNotBeDeployed, Conflict, QuotaExceeded
-from stockyard.lifecycle.nodes.loss import is_lost
+from stockyard.lifecycle.nodes.machine_gone import is_lost
 from stockyard.lifecycle.nodes.node_claim import AVAILABLE, FAILED
 from stockyard.lifecycle.pools.pool import living
 from stockyard.lifecycle.pools.spread import zone_requirement
@@ -44,14 +44,14 @@ class SnapshotNotRestored(ClusterCouldNotBeDeployed):
 def restore_members(services: Services, driver: ClusterDriver, work: CloudWork, operation_id: str) -> Outcome:
     """One step towards a control plane that has begun anew; done where the operation is to restore nothing."""
     fact = services.store.get(Fact, f"{work.cluster.id}/{RESTORE}")
-    wish: dict[str, Any] = json.loads(fact.value) if fact is not None else {}
+    request: dict[str, Any] = json.loads(fact.value) if fact is not None else {}
     both: object = driver
-    if wish.get("operation") != operation_id or not isinstance(both, BalancesMembers):
+    if request.get("operation") != operation_id or not isinstance(both, BalancesMembers):
         return Outcome(True, "No snapshot is to be restored.")
-    if wish.get("done") or not isinstance(both, KeepsSnapshots):
-        return Outcome(True, f"The control plane has begun from {wish['snapshot']}.")
+    if request.get("done") or not isinstance(both, KeepsSnapshots):
+        return Outcome(True, f"The control plane has begun from {request['snapshot']}.")
     try:
-        return _Restore(services, both, both, work, wish).look()
+        return _Restore(services, both, both, work, request).look()
     except (Conflict, QuotaExceeded) as refusal:
         return Outcome(False, refusal.detail, wait_seconds=SOON if isinstance(refusal, Conflict) else LATER)
 
@@ -70,7 +70,7 @@ class _Restore:
     balancer: BalancesMembers
     keeper: KeepsSnapshots
     work: CloudWork
-    wish: Mapping[str, Any]
+    request: Mapping[str, Any]
 
     def look(self) -> Outcome:
         """See the members, and do the next step."""
@@ -81,21 +81,21 @@ class _Restore:
         adopted = control_plane.adopted(pool, claims)
         if adopted is not None:
             return adopted
-        claim = next((each for each in claims if each.id == self.wish["claim"] and not each.deleting), None)
+        claim = next((each for each in claims if each.id == self.request["claim"] and not each.deleting), None)
         if claim is None:
             return self._make(pool)
         targets = self.balancer.targets(self.work, [each.machine_id for each in claims if each.machine_id])
         if claim.phase == FAILED or is_lost(claim) or targets.get(claim.machine_id) == GONE:
             return self._give_up(claim, [each for each in claims if each.id != claim.id], targets)
         if not has_joined(services, claim):
-            text = f"Waiting for {node_of_member(claim)} to begin from the snapshot {self.wish['snapshot']}."
+            text = f"Waiting for {node_of_member(claim)} to begin from the snapshot {self.request['snapshot']}."
             return Outcome(False, text, wait_seconds=LATER)
         former = [each for each in claims if each.id != claim.id]
         return self._hand_over(claim, former, targets) or self._end(claim, former) or self._done(claim)
 
     def _make(self, pool: Pool) -> Outcome:
         """A claim for the member, and the plan from which the machine learns where to begin."""
-        services, cluster, snapshot = self.services, self.work.cluster, str(self.wish["snapshot"])
+        services, cluster, snapshot = self.services, self.work.cluster, str(self.request["snapshot"])
         store = self.keeper.snapshot_store(cluster)
         if store is None:
             raise SnapshotNotRestored("The cluster's settings ask for no snapshots any more.")
@@ -118,7 +118,7 @@ class _Restore:
         self.services.store.commit(self._note(claim=""))
         delete_claim(self.services, claim.id, WORKFLOW_ACTOR)
         raise SnapshotNotRestored(
-            f"{node_of_member(claim)} did not begin from the snapshot {self.wish['snapshot']}: "
+            f"{node_of_member(claim)} did not begin from the snapshot {self.request['snapshot']}: "
             f"{claim.message or 'its machine is gone'} The members of before are as they were."
         )
 
@@ -156,12 +156,12 @@ class _Restore:
             released = self.balancer.release_first(self.work)
             if not released.done:
                 return released
-        for each in younger(self.services, self.work.cluster, str(self.wish["stored_at"])):
+        for each in younger(self.services, self.work.cluster, str(self.request["stored_at"])):
             delete_claim(self.services, each.id, WORKFLOW_ACTOR)
         self.keeper.close_snapshots(self.work)
         self.services.store.commit(self._note(done=True))
-        return Outcome(True, f"The control plane has begun from the snapshot {self.wish['snapshot']}.")
+        return Outcome(True, f"The control plane has begun from the snapshot {self.request['snapshot']}.")
 
     def _note(self, **fields: Any) -> Write:
-        text = json.dumps({**self.wish, **fields})
+        text = json.dumps({**self.request, **fields})
         return Put(Fact(f"{self.work.cluster.id}/{RESTORE}", text, self.services.now()))

@@ -354,11 +354,11 @@ def _still_able(
         node = running.get(claim.node_name or claim.name)
         if node is None:
             continue
-        hindrance = _hindrance(view, node, record.reason, replaceable)
-        if not hindrance and allowed[claim.pool] < 1:
-            hindrance = f"a budget of pool {claim.pool} does not allow it any more"
-        if hindrance:
-            why = f"{claim.name}: {hindrance}."
+        blocker = _blocker(view, node, record.reason, replaceable)
+        if not blocker and allowed[claim.pool] < 1:
+            blocker = f"a budget of pool {claim.pool} does not allow it any more"
+        if blocker:
+            why = f"{claim.name}: {blocker}."
             continue
         allowed[claim.pool] -= 1
         able.append((claim, node))
@@ -381,7 +381,7 @@ def _may_wait(view: View, claim: NodeClaim, record: ClusterDisruption) -> bool:
     return allowed is not None and allowed.unavailable > 0
 
 
-def _hindrance(view: View, node: RunningNode, reason: str, replaceable: Set[str]) -> str | None:
+def _blocker(view: View, node: RunningNode, reason: str, replaceable: Set[str]) -> str | None:
     """Reason why the node may not leave for the reason that was decided; None: it may."""
     if reason not in (EMPTY, UNDERUTILIZED):
         return None if node.name in replaceable else f"it is not {reason} any more, or is held"
@@ -389,4 +389,4 @@ def _hindrance(view: View, node: RunningNode, reason: str, replaceable: Set[str]
         return "it is not empty any more"
     if reason == UNDERUTILIZED and view.fleet.rules_of(node).policy == WHEN_EMPTY and not node.empty:
         return f"pool {node.pool} lets only empty nodes go by now"
-    return node.hindrance
+    return node.blocker

@@ -41,7 +41,7 @@ def holding(fleet: Fleet, held_names: Set[str]) -> Fleet:
     if not held_names:
         return fleet
     nodes = (
-        replace(node, hindrance=node.hindrance or HOLD_REASON) if node.name in held_names and not node.empty else node
+        replace(node, blocker=node.blocker or HOLD_REASON) if node.name in held_names and not node.empty else node
         for node in fleet.nodes
     )
     return replace(fleet, nodes=tuple(nodes))

@@ -122,7 +122,7 @@ def view_of(
     now = services.clock.now()
     stock = supply(services, cluster)
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
-    makers, most_new = _makers(services, cluster, stock, dynamic, claims, workload)
+    pool_templates, most_new = _pool_templates(services, cluster, stock, dynamic, claims, workload)
     by_pool = {pool.name: pool for pool in pools}
     state_now = fleet_state(services, cluster, stock, claims, workload)
     ready = state_now.ready
@@ -157,7 +157,7 @@ def view_of(
     changes = [pool_budgets.next_change(pool_budgets.budgets_of(pool.disruption), now) for pool in pools]
     looks = [*until.values(), *(change for change in changes if change is not None)]
     daemons = tuple(workload.daemons.values())
-    fleet = model.Fleet(tuple(nodes), makers, rules, daemons, stock.availability.free, awaited, most_new)
+    fleet = model.Fleet(tuple(nodes), pool_templates, rules, daemons, stock.availability.free, awaited, most_new)
     fleet = guarded_fleet(fleet)
     replaceable, forced_looks = _replaceable(by_pool, by_node, fleet.nodes, workload, now, paused)
     unready, repair_looks = _unready(by_pool, claims, workload, now)
@@ -193,7 +193,7 @@ def _replaceable(
     return replaceable, [*until_drifted, *(moment for moment in expires.values() if moment > now)]
 
 
-def _makers(
+def _pool_templates(
     services: Services,
     cluster: Cluster,
     stock: Supply,
@@ -206,8 +206,8 @@ def _makers(
     usable = within_quota(services, cluster, (pool for pool in dynamic if not pauses(pool, services.now())))
     most = {pool.name: remaining_claims(services, pool.provider_ref, pool.created_by) for pool in usable}
     pods = (pod for there in workload.reschedulable.values() for pod, _ in there)
-    makers = templates(stock, [pool for pool in usable if most[pool.name] > 0], claims, dearest=True, pods=pods)
-    return tuple(makers), min((count for count in most.values() if count > 0), default=0)
+    pool_templates = templates(stock, [pool for pool in usable if most[pool.name] > 0], claims, dearest=True, pods=pods)
+    return tuple(pool_templates), min((count for count in most.values() if count > 0), default=0)
 
 
 def _empty_first(nodes: Iterable[model.RunningNode]) -> list[model.RunningNode]:
@@ -250,7 +250,7 @@ def _running_node(
         weight_of(claim, price or 0.0),
         disruption_cost(costs),
         spot=claim.placement is not None and claim.placement.capacity_type == SPOT,
-        hindrance=why or (None if price is not None else "its price is not known"),
+        blocker=why or (None if price is not None else "its price is not known"),
         drifted=is_drifted(claim),
         own_usd_hour=price if owned else None,
     )

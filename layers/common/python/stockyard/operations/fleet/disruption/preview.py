@@ -173,7 +173,7 @@ def _why(view: View, node: RunningNode, record: ClusterDisruption, decision: Dec
     least = f", or by less than the minimum saving of pool {node.pool}" if rules.minimum_saving else ""
     obstacles = (
         (is_busy and view.claims[node.name].id in record.replacements, "it comes in the place of nodes that leave"),
-        (bool(node.hindrance), str(node.hindrance)),
+        (bool(node.blocker), str(node.blocker)),
         (for_price and rules.policy == WHEN_EMPTY, f"pool {node.pool} lets only empty nodes go"),
         *((True, text) for text in _bounds(view, node, reason, decision)),
         (is_busy, "another decision is being carried out"),

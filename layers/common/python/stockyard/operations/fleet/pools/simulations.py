@@ -314,7 +314,7 @@ def _left_aside(pool: Pool) -> Iterator[str]:
 def _surroundings(
     services: Services, stock: Supply, cluster: Cluster | None
 ) -> tuple[Mapping[str, model.Pod], Mapping[str, int]]:
-    """Surroundings of a replay in the picture of the cluster: the pods of its DaemonSets as they really are, and how
+    """Surroundings of a replay in the state of the cluster: the pods of its DaemonSets as they really are, and how
     many nodes there can be of a type, those that are free now and those that the cluster has."""
     places = Counter(dict(stock.availability.free))
     if cluster is None:

@@ -15,7 +15,7 @@ from stockyard.domain.nodes.node_types import read_resources
 from stockyard.domain.pools.records import CONTROL_PLANE
 from stockyard.domain.records import Cluster, Fact, NodeClaim
 from stockyard.lifecycle.nodes.interruption import is_interrupted
-from stockyard.lifecycle.nodes.loss import is_lost
+from stockyard.lifecycle.nodes.machine_gone import is_lost
 from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 from stockyard.operations.fleet.state.workload import Workload
 from stockyard.operations.machines.first_node import first_room

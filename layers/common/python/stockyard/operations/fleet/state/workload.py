@@ -15,7 +15,7 @@ from stockyard.domain.values.frozen import dataclass
 from stockyard.lifecycle.change import Transition
 from stockyard.lifecycle.disruption.vanished import is_doubtful, is_missed, noted
 from stockyard.operations.machines.attention import vouched_until
-from stockyard.operations.machines.pending_pods import picture_of
+from stockyard.operations.machines.pending_pods import pod_state_of
 from stockyard.operations.services import Services
 from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.packing.model import Pod, term
@@ -121,32 +121,32 @@ def workload_of(services: Services, cluster_id: str) -> Workload | None:
 
     Raises ``StoreUnavailable`` when reports replace each other faster than they can be read.
     """
-    stored = picture_of(services, cluster_id)
+    stored = pod_state_of(services, cluster_id)
     if stored is None:
         return None
-    report, picture = stored
-    pods, unreadable = _pods(picture["groups"])
+    report, pod_state = stored
+    pods, unreadable = _pods(pod_state["groups"])
     pending = tuple(
         PendingGroup(pods[group], waiting["count"], group, tuple(waiting["names"]), _printed(waiting.get("message")))
-        for group, waiting in sorted(picture["pending"].items())
+        for group, waiting in sorted(pod_state["pending"].items())
         if group in pods
     )
     # Some thousand nodes have the same few groups.
     of_node = partial(_of_node, pods)
-    running = {node: of_node(counts) for node, counts in sorted(picture["running"].items())}
-    daemon_sets = {group: template["daemon_set"] for group, template in picture["groups"].items()}
+    running = {node: of_node(counts) for node, counts in sorted(pod_state["running"].items())}
+    daemon_sets = {group: template["daemon_set"] for group, template in pod_state["groups"].items()}
     # What ends is made anew by its controller, and waits or runs elsewhere by itself: it must not be counted twice.
     staying = {
-        group for group, template in picture["groups"].items() if template.get("static") or template.get("ending")
+        group for group, template in pod_state["groups"].items() if template.get("static") or template.get("ending")
     }
     movable = {group: pod for group, pod in pods.items() if not daemon_sets[group] and group not in staying}
-    reschedulable = {node: _of_node(movable, counts) for node, counts in sorted(picture["running"].items())}
+    reschedulable = {node: _of_node(movable, counts) for node, counts in sorted(pod_state["running"].items())}
     present = {
         node: frozenset(daemon_sets[group] for group in counts if daemon_sets[group])
-        for node, counts in picture["running"].items()
+        for node, counts in pod_state["running"].items()
     }
-    daemons = {name: pods[group] for name, group in sorted(picture["daemon_sets"].items()) if group in pods}
-    facts = picture.get("nodes")
+    daemons = {name: pods[group] for name, group in sorted(pod_state["daemon_sets"].items()) if group in pods}
+    facts = pod_state.get("nodes")
     vouched = vouched_until(services, report)
     return Workload(
         pending,
@@ -155,21 +155,21 @@ def workload_of(services: Services, cluster_id: str) -> Workload | None:
         present,
         report.observed_at,
         report.sequence,
-        picture["omitted"],
+        pod_state["omitted"],
         unreadable,
         reschedulable,
         None if facts is None else {name: NodeFacts.read(node) for name, node in sorted(facts.items())},
-        picture.get("budgets"),
+        pod_state.get("budgets"),
         {
             node: unreadable[group]
-            for node, counts in sorted(picture["running"].items())
+            for node, counts in sorted(pod_state["running"].items())
             for group in sorted(counts)
             if group in unreadable and not daemon_sets[group] and group not in staying
         },
-        {node: of_node(counts) for node, counts in sorted((picture.get("nominated") or {}).items())},
+        {node: of_node(counts) for node, counts in sorted((pod_state.get("nominated") or {}).items())},
         {
             next(iter(waiting["names"]), "a pod"): unreadable[group]
-            for group, waiting in sorted(picture["pending"].items())
+            for group, waiting in sorted(pod_state["pending"].items())
             if group in unreadable
         },
         times.to_text(vouched) if vouched is not None else None,

@@ -134,14 +134,14 @@ class HeadNode:
         """Switch one device, without any look at it: for ``power.switch`` alone."""
         if operation not in OPERATIONS or not UUID.fullmatch(uuid):
             raise VendorRefused("a power operation is of one device, by its uuid", code="PowerOperation")
-        wish = {
+        body = {
             "baseType": "PowerOperation",
             "devices": [uuid],
             "operation": operation,
             "force": False,
             "wait": False,
         }
-        _check_success(POWER, self._call(POWER, wish))
+        _check_success(POWER, self._call(POWER, body))
 
     # --- the wire -----------------------------------------------------------------------------------------------------
 

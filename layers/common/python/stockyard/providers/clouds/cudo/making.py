@@ -37,7 +37,7 @@ TTL_SECONDS = 7200
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class Reconciler:
     """One step for one owner. ``marks`` say whose everything is; ``in_flight_seconds`` is how long a call may still
     take effect whose answer was lost."""
 

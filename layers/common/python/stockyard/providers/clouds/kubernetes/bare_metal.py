@@ -67,7 +67,7 @@ def fault(host: Host) -> str | None:
     return f"{kind}: {message}"[:300] if message else kind
 
 
-def hindrance(host: Host) -> str | None:
+def blocker(host: Host) -> str | None:
     """Reason why the host cannot be taken; None when it can."""
     meta, spec = host["metadata"], host["spec"]
     annotations = meta.get("annotations") or {}
@@ -113,12 +113,12 @@ def take_document(host: Host, claim_id: str, marks: Mapping[str, str]) -> dict[s
     """Document that makes the claim the consumer of a free host."""
     spec = host["spec"]
     before = json.dumps({"networkData": spec.get("networkData")}, separators=(",", ":"))
-    wish = {
+    desired = {
         "online": bool(spec.get("online")),
         "networkData": spec.get("networkData") if _owns_network_data(host) else None,
         "consumerRef": consumer(claim_id, host["metadata"]["namespace"]),
     }
-    return document(host, wish, marks, {BEFORE: before})
+    return document(host, desired, marks, {BEFORE: before})
 
 
 def is_added(host: Host, annotation: str) -> bool:
@@ -126,10 +126,10 @@ def is_added(host: Host, annotation: str) -> bool:
     return annotation in (_before(host).get("added") or ())
 
 
-def apply(api: KubernetesApi, host: Host, wish: Mapping[str, Any]) -> dict[str, Any]:
+def apply(api: KubernetesApi, host: Host, desired: Mapping[str, Any]) -> dict[str, Any]:
     """Apply to the host that was read. Raises ``ObjectChanged`` where it is another one, or of another version."""
     meta = host["metadata"]
-    return api.apply(wish, resource_version=meta["resourceVersion"], uid=meta["uid"])
+    return api.apply(desired, resource_version=meta["resourceVersion"], uid=meta["uid"])
 
 
 def network_data_before(host: Host) -> Mapping[str, Any] | None:

@@ -92,10 +92,10 @@ class KubernetesHosts:
     def template(self, account: CloudAccount, installation: str) -> dict[str, Any]:  # noqa: ARG002 - the port names it
         """See ``ports.Cloud.template``: a list of objects that the host's owner applies; through a site with the
         allow-list of its connector."""
-        wishes = _namespaces(account), _features(account)
-        items = list(host_template.documents(*wishes))
+        selection = _namespaces(account), _features(account)
+        items = list(host_template.documents(*selection))
         if account.attributes.get("via"):
-            items.append(host_template.site_document(*wishes))
+            items.append(host_template.site_document(*selection))
         return {"apiVersion": "v1", "kind": "List", "items": items}
 
     def offers(self, account: CloudAccount, tenant: str, moment: str) -> bytes:

@@ -31,7 +31,7 @@ class CountedHost:
     labels: Mapping[str, str]
     cpus: int | None
     memory_mib: int | None
-    hindrance: str | None
+    blocker: str | None
     """Reason why it can neither be taken nor is one of the tenant's; None for one that counts."""
     is_wiped: bool
     """Whether the operator cleans its disks when it is given back."""
@@ -78,7 +78,7 @@ def _rooms(document: Mapping[str, Any] | None) -> Rooms | None:
     if document is None:
         return None
     nodes = [NodeRoom(**entry) for entry in document["nodes"]]
-    return Rooms(nodes, document["machines"], document["hindrance"])
+    return Rooms(nodes, document["machines"], document["blocker"])
 
 
 def room(host: bare_metal.Host) -> tuple[int | None, int | None]:
@@ -99,6 +99,6 @@ def _counted(api: KubernetesApi, namespace: str, tenant: str) -> Iterator[Counte
             {key: text for key, text in labels.items() if not key.startswith(_OWN)},
             cpus,
             memory_mib,
-            None if is_own else bare_metal.hindrance(host),
+            None if is_own else bare_metal.blocker(host),
             host["spec"].get("automatedCleaningMode") != "disabled",
         )

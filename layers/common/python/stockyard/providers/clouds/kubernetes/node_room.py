@@ -30,7 +30,7 @@ MOST_NODES, MOST_PODS, MOST_PODS_OF_SITE = 500, 5_000, 1_000
 larger host only ``maxCapacity`` is known."""
 SCHEDULABLE = "kubevirt.io/schedulable"
 """Label of the nodes that KubeVirt starts machines on."""
-STANDING = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+SCHEDULED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of the pods that take room of a node."""
 _PAGE = 100
 _KEEPS_OUT = frozenset({"NoSchedule", "NoExecute"})
@@ -56,12 +56,12 @@ class NodeRoom:
 class Rooms:
     """Room of a host's nodes. ``machines`` counts the tenant's own that stand on them, by ``machine_key``.
 
-    ``hindrance`` is the reason why nothing was counted; None where it was.
+    ``blocker`` is the reason why nothing was counted; None where it was.
     """
 
     nodes: Sequence[NodeRoom] = field(default=())
     machines: Mapping[str, int] = field(default_factory=dict)
-    hindrance: str | None = None
+    blocker: str | None = None
 
 
 def machine_key(namespace: str, provider_id: str, node_type: str) -> str:
@@ -70,24 +70,24 @@ def machine_key(namespace: str, provider_id: str, node_type: str) -> str:
 
 
 def counted(api: KubernetesApi, account: CloudAccount, tenant: str) -> Rooms:
-    """The room of the account's host, now. One that may not be looked at, or is too large, has a hindrance; raises
+    """The room of the account's host, now. One that may not be looked at, or is too large, has a blocker; raises
     ``VendorError`` leaves where it cannot be asked now."""
     most_pods = MOST_PODS if account.attributes.get("via") is None else MOST_PODS_OF_SITE
     try:
         nodes = api.list("v1", "Node", page=_PAGE, most=MOST_NODES + 1)
-        pods = api.list("v1", "Pod", fields=STANDING, page=_PAGE, most=most_pods + 1, part=_standing_pod)
+        pods = api.list("v1", "Pod", fields=SCHEDULED, page=_PAGE, most=most_pods + 1, part=_scheduled_pod)
         machines = _machines(api, account, tenant) if KUBEVIRT in account.attributes["features"] else {}
     except VendorError as error:
         if error.retryable:
             raise
-        return Rooms(hindrance=error.detail[:300])
+        return Rooms(blocker=error.detail[:300])
     for things, most, word in ((nodes, MOST_NODES, "nodes"), (pods, most_pods, "pods")):
         if len(things) > most:
-            return Rooms(hindrance=f"The host has more than {most} {word}.")
-    return Rooms(list(rooms(nodes, pods)), _standing(pods, machines))
+            return Rooms(blocker=f"The host has more than {most} {word}.")
+    return Rooms(list(rooms(nodes, pods)), _scheduled_machines(pods, machines))
 
 
-def _standing_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
+def _scheduled_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
     """Parts of a pod that are kept: its node, what it takes there, and the place of the machine that it may be of."""
     place = (pod["metadata"]["namespace"], labels_of(pod).get(RESOURCE))
     return {"node": pod["spec"]["nodeName"], "amounts": requests_of(pod["spec"]), "place": place}
@@ -164,7 +164,7 @@ def _machines(api: KubernetesApi, account: CloudAccount, tenant: str) -> dict[tu
     return keys
 
 
-def _standing(pods: Iterable[Mapping[str, Any]], machines: Mapping[tuple[str, str], str]) -> dict[str, int]:
+def _scheduled_machines(pods: Iterable[Mapping[str, Any]], machines: Mapping[tuple[str, str], str]) -> dict[str, int]:
     """Number of machines whose pods take room of a node already."""
     places = {pod["place"] for pod in pods}
     return dict(Counter(key for place, key in machines.items() if place in places))

@@ -13,7 +13,7 @@ from stockyard.machines.data_disk import DiskKey
 from stockyard.ports import CloudWork, Outcome
 from stockyard.providers.clouds.cudo import images, sizing
 from stockyard.providers.clouds.cudo.labels import GPU_MODEL
-from stockyard.providers.clouds.cudo.making import CHOICE, MACHINE_SECONDS, POLL_SECONDS, TTL_SECONDS, Maker
+from stockyard.providers.clouds.cudo.making import CHOICE, MACHINE_SECONDS, POLL_SECONDS, TTL_SECONDS, Reconciler
 from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, DATA, NETWORK, name
 from stockyard.providers.clouds.cudo.values import MachineType, NewVm, Vm
 from stockyard.providers.clusters.cudo import inspection
@@ -31,7 +31,7 @@ from stockyard.providers.clusters.cudo.configuration import (
 class Machine:
     """One phase of one cluster's machine."""
 
-    maker: Maker
+    reconciler: Reconciler
     work: CloudWork
     config: CudoConfig
 
@@ -44,10 +44,12 @@ class Machine:
         if line is None or line.state != "made":
             request = control_plane(self.work.cluster.settings)
             place = data_center(self.work.cluster, self.work.account)
-            types = self._possible(self.maker.cudo.machine_types(), place)
+            types = self._possible(self.reconciler.cudo.machine_types(), place)
             gpu = bool(request.gpus)
-            image = images.choose(self.maker.cudo.images(), gpu=gpu, development=self.work.cluster.settings["dev_mode"])
-            line = self.maker.choice(CONTROL_PLANE, {"types": types, "data_center": place, "image": image})
+            image = images.choose(
+                self.reconciler.cudo.images(), gpu=gpu, development=self.work.cluster.settings["dev_mode"]
+            )
+            line = self.reconciler.choice(CONTROL_PLANE, {"types": types, "data_center": place, "image": image})
         place = str(line.detail["data_center"])
         return Outcome(True, f"{' or '.join(line.detail['types'])} in {place}", facts={"place": place})
 
@@ -79,7 +81,7 @@ class Machine:
     def disk(self) -> Outcome:
         """The disk with etcd's data, which is the machine's and stays when that is replaced."""
         disk_id = self._name(DATA)
-        if self.maker.disk(disk_id, self.data_center(), DATA_DISK_GIB) is None:
+        if self.reconciler.disk(disk_id, self.data_center(), DATA_DISK_GIB) is None:
             return Outcome(False, f"disk {disk_id} is being made", POLL_SECONDS)
         return Outcome(True, f"disk {disk_id} of {DATA_DISK_GIB} GiB")
 
@@ -95,7 +97,7 @@ class Machine:
         refused = list(choice.detail.get("refused") or ())
         for kind in [kind for kind in choice.detail["types"] if kind not in refused]:
             try:
-                vm = self.maker.machine(self._new_vm(choice, kind), completed)
+                vm = self.reconciler.machine(self._new_vm(choice, kind), completed)
             except InsufficientCapacity as error:
                 refused.append(kind)
                 choice = self._remembered(choice, refused, error)
@@ -129,7 +131,7 @@ class Machine:
             gpus=request.gpus,
             image=str(choice.detail["image"]),
             start_script="",
-            metadata={**self.work.cluster.tags, **self.maker.marks},
+            metadata={**self.work.cluster.tags, **self.reconciler.marks},
             security_groups=(self._name(CONTROL_PLANE),),
             network=self._name(NETWORK),
             storage_disks=(self._name(DATA),),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from stockyard.domain.clusters import overlay
 from stockyard.domain.records import Cluster
 from stockyard.ports import Outcome
-from stockyard.providers.clouds.cudo.making import POLL_SECONDS, Maker
+from stockyard.providers.clouds.cudo.making import POLL_SECONDS, Reconciler
 from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, NETWORK, NODE, name
 from stockyard.providers.clouds.cudo.values import EVERYWHERE, UDP, Rule
 from stockyard.providers.clusters.cudo.configuration import API_PORT, NETWORK_CIDR
@@ -18,13 +18,13 @@ FROM_NETWORK = Rule("", NETWORK_CIDR, protocol=_ALL)
 """Machines of one cluster trust each other, as pods do; without any group Cudo would let everybody in."""
 
 
-def ensure(maker: Maker, cluster: Cluster, data_center: str, prefix: str) -> Outcome:
+def ensure(reconciler: Reconciler, cluster: Cluster, data_center: str, prefix: str) -> Outcome:
     """Two security groups with their rules, and the network."""
     control_plane, node = (name(prefix, cluster.client_id, thing) for thing in (CONTROL_PLANE, NODE))
-    maker.group(control_plane, data_center, [*control_plane_rules(cluster), FROM_NETWORK, OUTWARD])
-    maker.group(node, data_center, [FROM_NETWORK, OUTWARD])
+    reconciler.group(control_plane, data_center, [*control_plane_rules(cluster), FROM_NETWORK, OUTWARD])
+    reconciler.group(node, data_center, [FROM_NETWORK, OUTWARD])
     network = name(prefix, cluster.client_id, NETWORK)
-    if maker.network(network, data_center, NETWORK_CIDR) is None:
+    if reconciler.network(network, data_center, NETWORK_CIDR) is None:
         return Outcome(False, f"network {network} is being made", POLL_SECONDS)
     return Outcome(True, f"network {network} and two security groups")
 

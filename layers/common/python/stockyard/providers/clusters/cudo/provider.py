@@ -17,7 +17,7 @@ from stockyard.ports.clusters import TOKEN
 from stockyard.providers.clouds.cudo import marks, sheets
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.client import Cudo
-from stockyard.providers.clouds.cudo.making import DISK_KEY, Maker
+from stockyard.providers.clouds.cudo.making import DISK_KEY, Reconciler
 from stockyard.providers.clouds.cudo.names import CONTROL_PLANE, DATA, NETWORK, NODE, name
 from stockyard.providers.clouds.cudo.values import NewVm
 from stockyard.providers.clouds.cudo.vault import NO_VAULT, VaultClient
@@ -80,12 +80,12 @@ class CudoClusterDriver:
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.ensure``. ``KeyError`` for a phase that is not ours."""
-        maker = self._maker(work)
-        machine = Machine(maker, work, self._config)
+        reconciler = self._reconciler(work)
+        machine = Machine(reconciler, work, self._config)
         steps: dict[str, Callable[[], Outcome]] = {
-            "account": partial(self._account, maker.cudo, work),
+            "account": partial(self._account, reconciler.cudo, work),
             "machine_type": machine.choose,
-            "network": partial(self._network, maker, work, machine),
+            "network": partial(self._network, reconciler, work, machine),
             "disk": partial(self._disk, work, machine),
             "control_plane": partial(self._control_plane, work, machine),
         }
@@ -93,7 +93,7 @@ class CudoClusterDriver:
 
     def remove(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.remove``."""
-        outcome = self._maker(work).unmake(phase)
+        outcome = self._reconciler(work).unmake(phase)
         key = work.ledger.find(DISK_KEY, DATA)
         if not outcome.done or key is None or key.phase != phase:
             return outcome
@@ -144,13 +144,13 @@ class CudoClusterDriver:
 
         return machine.ensure(completed)
 
-    def _network(self, maker: Maker, work: CloudWork, machine: Machine) -> Outcome:
-        return network.ensure(maker, work.cluster, machine.data_center(), self._config.name_prefix)
+    def _network(self, reconciler: Reconciler, work: CloudWork, machine: Machine) -> Outcome:
+        return network.ensure(reconciler, work.cluster, machine.data_center(), self._config.name_prefix)
 
-    def _maker(self, work: CloudWork) -> Maker:
+    def _reconciler(self, work: CloudWork) -> Reconciler:
         cudo = self._access.client(work.tenant, work.account)
         own_marks = marks.marks(work.installation, work.tenant, work.cluster.id, work.cluster.generation)
-        return Maker(cudo, work.ledger, own_marks, work.now, self._config.in_flight_seconds)
+        return Reconciler(cudo, work.ledger, own_marks, work.now, self._config.in_flight_seconds)
 
     def _name_faults(self, cluster: Cluster) -> Iterator[Finding]:
         for thing in (CONTROL_PLANE, NODE, DATA, NETWORK):

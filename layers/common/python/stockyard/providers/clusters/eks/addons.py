@@ -18,7 +18,7 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
 from stockyard.providers.clusters.eks import addresses, names
 from stockyard.providers.clusters.eks.access import identity
-from stockyard.providers.clusters.eks.building import Builder, Wish
+from stockyard.providers.clusters.eks.building import Builder, DesiredResource
 from stockyard.providers.clusters.eks.configuration import has_block_storage, has_storage
 from stockyard.providers.clusters.eks.control_plane import token
 
@@ -94,7 +94,7 @@ def _addon(builder: Builder, name: str) -> str | None:
     if line is None or line.state != "made":
         version = wanted_version(builder, name, "")
         create = partial(_create, builder, cluster, name, version)
-        builder.want(Wish(eks_kinds.ADDON, name, f"{cluster}/{name}", create, identity=True))
+        builder.want(DesiredResource(eks_kinds.ADDON, name, f"{cluster}/{name}", create, identity=True))
         return f"{name} {version} is new"
     described = _described(builder, name)
     status = str(described["status"])
@@ -223,4 +223,4 @@ def _pod_identity(builder: Builder, driver: str, service_account: str, role: str
         return f"{cluster}/{answer['association']['associationId']}"
 
     name = f"{cluster}/{NAMESPACE}/{service_account}"
-    builder.want(Wish(eks_kinds.POD_IDENTITY, driver, name, create, identity=True))
+    builder.want(DesiredResource(eks_kinds.POD_IDENTITY, driver, name, create, identity=True))

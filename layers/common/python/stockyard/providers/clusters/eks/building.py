@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from stockyard.errors import VendorRefused
 from stockyard.providers.clouds.aws.resources.cluster_building import ClusterBuilder
-from stockyard.providers.clouds.aws.resources.making import Wish
+from stockyard.providers.clouds.aws.resources.making import DesiredResource
 from stockyard.providers.clusters.eks.configuration import EksConfig
 
-__all__ = ["Builder", "Wish", "vendor_id"]
+__all__ = ["Builder", "DesiredResource", "vendor_id"]
 
 Builder = ClusterBuilder[EksConfig]
 """One phase of one cluster."""

@@ -18,7 +18,7 @@ from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
 from stockyard.providers.clouds.aws.kinds.base import State
 from stockyard.providers.clusters.eks import layout, names, network
 from stockyard.providers.clusters.eks.access import creator, endpoint, identity
-from stockyard.providers.clusters.eks.building import Builder, Wish
+from stockyard.providers.clusters.eks.building import Builder, DesiredResource
 
 KEY = "main"
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
@@ -49,7 +49,7 @@ def ensure(builder: Builder) -> Outcome:
     name = names.cluster_name(builder.work.cluster)
     create = partial(_create, builder, name)
     detail = creator.detail(builder)
-    cluster = builder.want(Wish(eks_kinds.CLUSTER, KEY, name, create, detail=detail, identity=True))
+    cluster = builder.want(DesiredResource(eks_kinds.CLUSTER, KEY, name, create, detail=detail, identity=True))
     described = describe(builder.calls, name)
     if cluster.pending or described.get("status") != "ACTIVE":
         return Outcome(False, f"EKS cluster {name} is {described.get('status', 'new')}", WAIT_SECONDS)
@@ -185,7 +185,7 @@ def _own_group(builder: Builder, described: Mapping[str, Any]) -> str:
         builder.calls.call("ec2", "create_tags", Resources=[group], Tags=tags.pairs(own))
         return group
 
-    builder.want(Wish(ec2_kinds.SECURITY_GROUP, "cluster", f"{described['name']}-cluster", mark))
+    builder.want(DesiredResource(ec2_kinds.SECURITY_GROUP, "cluster", f"{described['name']}-cluster", mark))
     return group
 
 

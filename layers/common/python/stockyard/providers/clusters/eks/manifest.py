@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
-from stockyard.domain.clusters.change import SecretChoice, SecretWish
+from stockyard.domain.clusters.change import SecretChoice, SecretRequest
 from stockyard.domain.clusters.manifests import (
     ACCOUNT,
     DESCRIPTION,
@@ -179,7 +179,7 @@ def read_cluster(document: Any, at: Place) -> ClusterDocument:
         default_namespace=DEFAULT_NAMESPACE,
         account=account,
         account_place=place,
-        secret=_secret_wish(metadata),
+        secret=_secret_request(metadata),
         document={
             "labels": dict(metadata.labels),
             "annotations": {name: text for name, text in metadata.annotations.items() if name not in _OF_SECRET},
@@ -189,13 +189,13 @@ def read_cluster(document: Any, at: Place) -> ClusterDocument:
     )
 
 
-def _secret_wish(metadata: Metadata) -> SecretWish | None:
+def _secret_request(metadata: Metadata) -> SecretRequest | None:
     """The Secret that annotations ask for. One that is named like the manifest itself is that cluster."""
     name = metadata.annotations.get(SECRET_CLUSTER)
     if name is None or name == NO_SECRET:
-        return None if name is None else SecretWish(None)
+        return None if name is None else SecretRequest(None)
     role = metadata.annotations.get(SECRET_ROLE) or USUAL_ROLE
-    return SecretWish(SecretChoice(None if name == metadata.name else name, metadata.namespace, role))
+    return SecretRequest(SecretChoice(None if name == metadata.name else name, metadata.namespace, role))
 
 
 def _account(metadata: Metadata, spec: EksClusterSpec, at: Place) -> tuple[str, Place]:

@@ -14,7 +14,7 @@ from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.network import own_network
 from stockyard.providers.clouds.aws.network.security_groups import open_to_itself
 from stockyard.providers.clusters.eks import layout, names
-from stockyard.providers.clusters.eks.building import Builder, Wish, vendor_id
+from stockyard.providers.clusters.eks.building import Builder, DesiredResource, vendor_id
 
 PHASE = "network"
 PUBLIC, PRIVATE = "public", "private"
@@ -103,7 +103,7 @@ def security_group(
     def configure(group: str) -> None:
         open_to_itself(builder.calls, group, rules)
 
-    return builder.want(Wish(ec2_kinds.SECURITY_GROUP, key, name, create, configure)).vendor_id
+    return builder.want(DesiredResource(ec2_kinds.SECURITY_GROUP, key, name, create, configure)).vendor_id
 
 
 def chosen_zones(builder: Builder) -> list[str]:
@@ -157,4 +157,6 @@ def _subnet(builder: Builder, key: str, vpc: str, cidr: str, zone: str) -> None:
             changed = {"Value": True}
             builder.calls.call("ec2", "modify_subnet_attribute", SubnetId=subnet, MapPublicIpOnLaunch=changed)
 
-    builder.want(Wish(ec2_kinds.SUBNET, key, name, create, configure, detail={"zone": zone}, extra_tags=extra))
+    builder.want(
+        DesiredResource(ec2_kinds.SUBNET, key, name, create, configure, detail={"zone": zone}, extra_tags=extra)
+    )

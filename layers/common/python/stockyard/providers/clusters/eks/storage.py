@@ -9,7 +9,7 @@ from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.kinds import efs as efs_kinds
 from stockyard.providers.clusters.eks import names, network
-from stockyard.providers.clusters.eks.building import Builder, Wish, vendor_id
+from stockyard.providers.clusters.eks.building import Builder, DesiredResource, vendor_id
 from stockyard.providers.clusters.eks.configuration import has_storage
 
 PHASE, KEY = "storage", "efs"
@@ -28,8 +28,8 @@ def ensure(builder: Builder) -> Outcome:
     rule = {"IpProtocol": "tcp", "FromPort": PORT, "ToPort": PORT, "IpRanges": cidrs}
     name = f"{names.stem(cluster)}-efs"
     group = network.security_group(builder, KEY, name, _DESCRIPTION, [rule])
-    wish = Wish(efs_kinds.FILE_SYSTEM, KEY, name, partial(_create, builder))
-    system = builder.want(wish)
+    desired = DesiredResource(efs_kinds.FILE_SYSTEM, KEY, name, partial(_create, builder))
+    system = builder.want(desired)
     if system.pending:
         return Outcome(False, f"file system {system.vendor_id} is coming up")
     pending = [
@@ -69,4 +69,4 @@ def _mount_target(builder: Builder, system: str, subnet: network.Subnet, group: 
         return str(answer["MountTargetId"])
 
     name = f"{system} in {subnet.zone}"
-    return builder.want(Wish(efs_kinds.MOUNT_TARGET, subnet.zone, name, create)).pending
+    return builder.want(DesiredResource(efs_kinds.MOUNT_TARGET, subnet.zone, name, create)).pending

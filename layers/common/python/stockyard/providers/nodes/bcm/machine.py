@@ -12,7 +12,7 @@ from typing import Any
 
 from stockyard.domain.records import PlacementOption, Resource
 from stockyard.domain.values import times
-from stockyard.domain.values.states import MachineState, PowerWish
+from stockyard.domain.values.states import DesiredPower, MachineState
 from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.machines import node
 from stockyard.ports import Outcome
@@ -193,7 +193,7 @@ class HostWork:
         state = "running" if status is None else _STATES.get(status, "starting")
         return Machine(state, line.key, zone=str(line.detail["zone"]))
 
-    def power(self, state: PowerWish) -> Outcome:
+    def power(self, state: DesiredPower) -> Outcome:
         """Switch it. Its next boot keeps the disk, whatever the category says. An operation reboots once."""
         line = self.line()
         if line is None or line.state != "made":

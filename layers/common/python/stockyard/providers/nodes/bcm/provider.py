@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import CloudAccount, NodeProvider
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.clusters import TOKEN
@@ -89,7 +89,7 @@ class BcmNodes:
         """See ``ports.nodes.NodeSource.look``."""
         return self._host(work).look()
 
-    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
+    def power(self, work: NodeWork, state: DesiredPower) -> Outcome:
         """See ``ports.nodes.Switches``."""
         return self._host(work).power(state)
 

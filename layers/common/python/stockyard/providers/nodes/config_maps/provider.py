@@ -10,7 +10,7 @@ from stockyard.domain.nodes.declared_types import block_of, node_types_of
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider, PlacementOption, Resource
 from stockyard.domain.values import times
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
@@ -132,7 +132,7 @@ class ConfigMapNodes:
             return Machine("starting", line.key, zone=data["zone"], refresh=math.ceil(seconds))
         return Machine("running", line.key, f"{work.claim.name}.configmap", data["zone"])
 
-    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
+    def power(self, work: NodeWork, state: DesiredPower) -> Outcome:
         """Switched on, off, or off and on, by who read the machine as it is."""
         line = _line(work)
         objects = self._objects(work, line.key) if line is not None else None

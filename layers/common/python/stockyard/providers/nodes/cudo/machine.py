@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from stockyard.domain.nodes.node_types import ANY
 from stockyard.domain.records import PlacementOption, Resource
-from stockyard.domain.values.states import MachineState, PowerWish
+from stockyard.domain.values.states import DesiredPower, MachineState
 from stockyard.errors import (
     InsufficientCapacity,
     NodeCouldNotBeProvisioned,
@@ -18,7 +18,7 @@ from stockyard.machines import node
 from stockyard.ports import Ledger, Outcome
 from stockyard.ports.node_work import Machine, NodeWork
 from stockyard.providers.clouds.cudo import names, values
-from stockyard.providers.clouds.cudo.making import MACHINE, MACHINE_SECONDS, POLL_SECONDS, TTL_SECONDS, Maker
+from stockyard.providers.clouds.cudo.making import MACHINE, MACHINE_SECONDS, POLL_SECONDS, TTL_SECONDS, Reconciler
 from stockyard.providers.clouds.cudo.sizing import Size
 from stockyard.providers.clouds.cudo.values import NewVm, Vm
 from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig, disk_gib
@@ -42,7 +42,7 @@ _MAX_NAMES = 5
 class Launch:
     """One try to launch one claim's machine."""
 
-    maker: Maker
+    reconciler: Reconciler
     work: NodeWork
     config: CudoNodesConfig
     place: Place
@@ -56,7 +56,7 @@ class Launch:
         code = hint = ""
         for option in options:
             try:
-                vm = self.maker.machine(self._new_vm(vm_id, option), self._with_first_boot)
+                vm = self.reconciler.machine(self._new_vm(vm_id, option), self._with_first_boot)
             except (InsufficientCapacity, VendorQuotaExceeded) as error:
                 code = error.code
                 refused.append((option.type_of(self.work.provider.name), option.capacity_type, self.place.data_center))
@@ -88,7 +88,7 @@ class Launch:
     def _vm_id(self) -> str:
         """Id of the machine which an earlier try has announced, else a new one: it is of this claim and attempt alone,
         so that it never meets a machine that is still being ended."""
-        line = machine_line(self.maker.ledger)
+        line = machine_line(self.reconciler.ledger)
         if line is not None:
             return line.key
         claim, cluster = self.work.claim, self.work.cluster
@@ -111,7 +111,7 @@ class Launch:
             boot_disk_gib=size.disk_gib,
             image=self._image(size),
             start_script="",
-            metadata={**(self.work.cluster.tags if self.work.cluster else {}), **self.maker.marks},
+            metadata={**(self.work.cluster.tags if self.work.cluster else {}), **self.reconciler.marks},
             security_groups=(self.place.security_group,),
             network=self.place.network,
             ttl_seconds=TTL_SECONDS,
@@ -145,40 +145,40 @@ def machine_line(ledger: Ledger) -> Resource | None:
     return next((line for line in lines if line.kind == MACHINE), None)
 
 
-def look(maker: Maker) -> Machine:
+def look(reconciler: Reconciler) -> Machine:
     """The machine as Cudo has it."""
-    line = machine_line(maker.ledger)
+    line = machine_line(reconciler.ledger)
     if line is None or line.state != "made":
         return Machine("absent")
-    vm = maker.cudo.vm(line.key)
+    vm = reconciler.cudo.vm(line.key)
     if vm is None:
         return Machine("gone", line.key)
     return Machine(_STATES[vm.state], line.key, zone=vm.data_center)
 
 
-def power(maker: Maker, state: PowerWish, operation: str) -> Outcome:
+def power(reconciler: Reconciler, state: DesiredPower, operation: str) -> Outcome:
     """Start, stop or reboot it; not done until Cudo says so. An operation reboots once."""
-    now = look(maker)
+    now = look(reconciler)
     if now.state in ("absent", "gone"):
         raise NodeCouldNotBeProvisioned("The claim has no machine.")
     if state == "Reboot":
-        line = maker.ledger.intend(REBOOT, operation)
+        line = reconciler.ledger.intend(REBOOT, operation)
         if line.state != "made":
-            maker.cudo.reboot_vm(now.machine_id)
-            maker.ledger.made(line, now.machine_id)
+            reconciler.cudo.reboot_vm(now.machine_id)
+            reconciler.ledger.made(line, now.machine_id)
         return Outcome(True, f"{now.machine_id} was rebooted.", facts={"power": "On"})
     if now.state == {"On": "running", "Off": "stopped"}[state]:
         return Outcome(True, f"{now.machine_id} is {state}.", facts={"power": state})
     if state == "On" and now.state == "stopped":
-        maker.cudo.start_vm(now.machine_id)
+        reconciler.cudo.start_vm(now.machine_id)
     if state == "Off" and now.state == "running":
-        maker.cudo.stop_vm(now.machine_id)
+        reconciler.cudo.stop_vm(now.machine_id)
     return Outcome(False, f"{now.machine_id} is {now.state}.", POLL_SECONDS)
 
 
-def terminate(maker: Maker) -> Outcome:
+def terminate(reconciler: Reconciler) -> Outcome:
     """End the machine; done when Cudo shows it no more."""
-    for line in maker.ledger.lines():
+    for line in reconciler.ledger.lines():
         if line.kind == REBOOT:
-            maker.ledger.gone(line)
-    return maker.unmake()
+            reconciler.ledger.gone(line)
+    return reconciler.unmake()

@@ -12,7 +12,7 @@ from stockyard.domain.records import Cluster, NodeProvider
 from stockyard.errors import NodeCouldNotBeProvisioned, NotYetVisible, VendorRefused
 from stockyard.providers.clouds.cudo import images, names, values
 from stockyard.providers.clouds.cudo.client import Cudo
-from stockyard.providers.clouds.cudo.making import Maker
+from stockyard.providers.clouds.cudo.making import Reconciler
 from stockyard.providers.clouds.cudo.values import Rule
 from stockyard.providers.nodes.cudo import topology
 from stockyard.providers.nodes.cudo.configuration import data_center
@@ -92,13 +92,13 @@ def foreign_group(prefix: str, provider: NodeProvider, cluster: Cluster) -> str:
     return names.name(prefix, cluster.client_id, f"{names.NODE}-{provider.id.rpartition('_')[2][-_SUFFIX:].lower()}")
 
 
-def make_foreign(maker: Maker, prefix: str, provider: NodeProvider, cluster: Cluster) -> str:
+def make_foreign(reconciler: Reconciler, prefix: str, provider: NodeProvider, cluster: Cluster) -> str:
     """Make that group: what answers comes in, and the overlay, which answers nobody whose key it does not know."""
     rules = [
         Rule(str(overlay.PORT), values.EVERYWHERE, protocol=values.UDP),
         Rule("", values.EVERYWHERE, inbound=False, protocol="PROTOCOL_ALL"),
     ]
-    return maker.group(foreign_group(prefix, provider, cluster), data_center(provider), rules)
+    return reconciler.group(foreign_group(prefix, provider, cluster), data_center(provider), rules)
 
 
 def _gpu_image(listed: Sequence[str], *, development: bool) -> str:

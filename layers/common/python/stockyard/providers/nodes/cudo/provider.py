@@ -8,14 +8,14 @@ from datetime import datetime
 
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider, Placement
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.cudo import sheets
 from stockyard.providers.clouds.cudo.access import Access
-from stockyard.providers.clouds.cudo.making import Maker
+from stockyard.providers.clouds.cudo.making import Reconciler
 from stockyard.providers.clouds.cudo.marks import marks
 from stockyard.providers.clouds.cudo.values import MachineType
 from stockyard.providers.nodes.cudo import machine, place, topology, types
@@ -106,7 +106,7 @@ class CudoNodes:
         elsewhere."""
         cluster = topology.check(work.provider, work.cluster)
         if not topology.is_at_home(work.provider, cluster):
-            place.make_foreign(self._maker_of_environment(work), self._config.name_prefix, work.provider, cluster)
+            place.make_foreign(self._environment_reconciler(work), self._config.name_prefix, work.provider, cluster)
         found_place = self._find(work)
         network = f"network {found_place.network}" if found_place.network else "no network but the cluster's overlay"
         text = f"Nodes stand in {network} in {found_place.data_center}."
@@ -124,7 +124,7 @@ class CudoNodes:
         topology.check(work.provider, work.cluster)
         outputs = work.environment.outputs if work.environment is not None else {}
         there = place.of_facts(outputs, work.provider) or self._find(work)
-        return machine.Launch(self._maker(work), work, self._config, there).run()
+        return machine.Launch(self._reconciler(work), work, self._config, there).run()
 
     # See ``ports.nodes.HasTopology``.
     location = staticmethod(topology.location)
@@ -155,19 +155,19 @@ class CudoNodes:
 
     def look(self, work: NodeWork) -> Machine:
         """See ``ports.nodes.NodeSource.look``."""
-        return machine.look(self._maker(work))
+        return machine.look(self._reconciler(work))
 
-    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
+    def power(self, work: NodeWork, state: DesiredPower) -> Outcome:
         """See ``ports.nodes.NodeSource.power``. Cudo is paid for a machine that is off all the same."""
-        return machine.power(self._maker(work), state, work.session)
+        return machine.power(self._reconciler(work), state, work.session)
 
     def terminate(self, work: NodeWork) -> Outcome:
         """See ``ports.nodes.NodeSource.terminate``."""
-        return machine.terminate(self._maker(work))
+        return machine.terminate(self._reconciler(work))
 
     def clear(self, work: EnvironmentWork) -> Outcome:
         """See ``ports.nodes.NodeSource.clear``."""
-        return self._maker_of_environment(work).unmake() if work.ledger.lines() else Outcome(True)
+        return self._environment_reconciler(work).unmake() if work.ledger.lines() else Outcome(True)
 
     def tagged(self, provider: NodeProvider, installation: str, tenant: str) -> Sequence[Tagged]:  # noqa: ARG002
         """Nothing: the sweep of the cloud account sees machines already."""
@@ -177,8 +177,8 @@ class CudoNodes:
         """See ``tagged``: there is nothing to remove here."""
         return False
 
-    def _maker_of_environment(self, work: EnvironmentWork) -> Maker:
-        return Maker(
+    def _environment_reconciler(self, work: EnvironmentWork) -> Reconciler:
+        return Reconciler(
             cudo=self._access.client(work.tenant, _account(work)),
             ledger=work.ledger,
             marks=marks(work.installation, work.tenant, work.environment.id, 1),
@@ -186,9 +186,9 @@ class CudoNodes:
             in_flight_seconds=self._config.in_flight_seconds,
         )
 
-    def _maker(self, work: NodeWork) -> Maker:
+    def _reconciler(self, work: NodeWork) -> Reconciler:
         claim_marks = marks(work.installation, work.tenant, work.claim.id, work.claim.generation)
-        return Maker(
+        return Reconciler(
             cudo=self._access.client(work.tenant, _account(work)),
             ledger=work.ledger,
             marks=claim_marks,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stockyard.domain.records import Cluster, NodeProvider
 from stockyard.ports import Outcome
 from stockyard.ports.node_work import EnvironmentWork
-from stockyard.providers.clouds.aws.resources.making import Maker
+from stockyard.providers.clouds.aws.resources.making import Reconciler
 from stockyard.providers.nodes.ec2 import managed, place, templates, topology
 from stockyard.providers.nodes.ec2.configuration import setting
 from stockyard.providers.nodes.ec2.work import PLACE
@@ -13,30 +13,30 @@ from stockyard.providers.nodes.ec2.work import PLACE
 KEY = "main"
 
 
-def prepare(maker: Maker, work: EnvironmentWork) -> Outcome:
+def prepare(reconciler: Reconciler, work: EnvironmentWork) -> Outcome:
     """Find the place. Its ledger line stands for the launch templates too, which the first launch of a pool makes."""
     topology.check(work.provider, work.cluster)
     if managed.joins(work.cluster) and work.account is not None and not setting(work.provider, "instanceProfile"):
-        managed.admit(maker, work.account, work.cluster)
-    location = find(maker, work.provider, work.cluster)
-    line = maker.ledger.intend(PLACE.name, KEY)
+        managed.admit(reconciler, work.account, work.cluster)
+    location = find(reconciler, work.provider, work.cluster)
+    line = reconciler.ledger.intend(PLACE.name, KEY)
     if line.state != "made":
-        maker.ledger.made(line, work.environment.id)
+        reconciler.ledger.made(line, work.environment.id)
     zones = ", ".join(location.by_zone)
     return Outcome(True, f"Nodes stand in {len(location.zones)} subnets in {zones}.", facts=location.facts())
 
 
-def find(maker: Maker, provider: NodeProvider, cluster: Cluster) -> place.Place:
+def find(reconciler: Reconciler, provider: NodeProvider, cluster: Cluster) -> place.Place:
     """Place of the cluster's nodes now; see ``place.find``."""
     finding = managed.find if managed.joins(cluster) else place.find
-    return finding(maker.calls, provider, cluster, maker.owner, maker.now)
+    return finding(reconciler.calls, provider, cluster, reconciler.owner, reconciler.now)
 
 
-def clear(maker: Maker) -> Outcome:
+def clear(reconciler: Reconciler) -> Outcome:
     """Delete the launch templates, then forget the place. Done when a search finds none."""
-    template_ids = templates.remove(maker.calls, maker.owner)
+    template_ids = templates.remove(reconciler.calls, reconciler.owner)
     if template_ids:
         return Outcome(
             False, f"launch templates {', '.join(template_ids)} are being deleted", 5, remaining=tuple(template_ids)
         )
-    return maker.unmake()
+    return reconciler.unmake()

@@ -17,7 +17,7 @@ from stockyard.domain.nodes.properties import ROOT_DISK
 from stockyard.domain.nodes.records import PASSED_OVER
 from stockyard.domain.pools.bids import ABOVE_BID, Bid
 from stockyard.domain.records import Resource
-from stockyard.domain.values.states import MachineState, PowerWish
+from stockyard.domain.values.states import DesiredPower, MachineState
 from stockyard.domain.values.times import to_text
 from stockyard.errors import CapacityAwaited, NodeCouldNotBeProvisioned, NotYetVisible, PermissionDenied, VendorNotFound
 from stockyard.machines import node
@@ -30,7 +30,7 @@ from stockyard.providers.clouds.aws.catalog.images import GPU_DISK_GIB, has_gpu_
 from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import State
-from stockyard.providers.clouds.aws.resources.making import Maker, Wish
+from stockyard.providers.clouds.aws.resources.making import DesiredResource, Reconciler
 from stockyard.providers.nodes.ec2 import environment, fleet, managed, members, place, templates
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, pool, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import LaunchedMachine
@@ -60,7 +60,7 @@ _WAIT = 10
 class Launch:
     """One try to launch one claim's machine. ``architectures`` by instance type, as the catalogue has them."""
 
-    maker: Maker
+    reconciler: Reconciler
     work: NodeWork
     config: Ec2NodesConfig
     owner: tags.Owner
@@ -74,11 +74,11 @@ class Launch:
 
     def run(self) -> Outcome:
         """The machine, and what it has become. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
-        line = self.maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+        line = self.reconciler.ledger.find(ec2_kinds.INSTANCE.name, KEY)
         detail = dict(line.detail) if line else self.choice()
-        name = self.maker.name(self.work.claim.name)
-        wish = Wish(ec2_kinds.INSTANCE, KEY, name, self._create, detail=detail)
-        return self.outcome(self.maker.want(wish).vendor_id)
+        name = self.reconciler.name(self.work.claim.name)
+        desired = DesiredResource(ec2_kinds.INSTANCE, KEY, name, self._create, detail=detail)
+        return self.outcome(self.reconciler.want(desired).vendor_id)
 
     def outcome(self, machine_id: str) -> Outcome:
         """State of the claim's machine. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
@@ -116,7 +116,7 @@ class Launch:
             return place.of_facts(outputs)
         if work.cluster is None:
             raise NodeCouldNotBeProvisioned("The claim names no cluster.")
-        return environment.find(self.maker, work.provider, work.cluster)
+        return environment.find(self.reconciler, work.provider, work.cluster)
 
     def _create(self, line: Resource, marks: dict[str, str]) -> str:
         template = self.template(line.detail)
@@ -133,8 +133,10 @@ class Launch:
         work, cluster = self.work, self.work.cluster
         if cluster is not None and managed.joins(cluster) and work.account and not setting(work.provider, PROFILE):
             role = managed.node_role(work.account, cluster, self.owner)
-            managed.ensure_entry(self.maker.calls, self.owner, cluster, role, to_text(work.now))
-        return templates.ensure(self.maker.calls, self._template(place.of_facts(choice), str(choice["capacity_type"])))
+            managed.ensure_entry(self.reconciler.calls, self.owner, cluster, role, to_text(work.now))
+        return templates.ensure(
+            self.reconciler.calls, self._template(place.of_facts(choice), str(choice["capacity_type"]))
+        )
 
     def request(
         self,
@@ -160,7 +162,7 @@ class Launch:
     def ask(self, request: fleet.Request, *, fresh: bool) -> fleet.Answer:
         """Call for the machines. ``NotYetVisible`` for what a ``fresh`` template explains."""
         try:
-            return fleet.launch(self.maker.calls, request)
+            return fleet.launch(self.reconciler.calls, request)
         except fleet.AboveBid as error:
             again_at = to_text(self.work.now + timedelta(seconds=ASK_AGAIN))
             raise CapacityAwaited(error.detail, reason=ABOVE_BID, again_at=again_at, code=error.code) from error
@@ -174,7 +176,7 @@ class Launch:
     def _template(self, there: place.Place, capacity_type: str) -> templates.TemplateRequest:
         work, cluster = self.work, self.work.cluster
         if work.claim.control_plane and cluster is not None:
-            there = members.standing(self.maker.calls, there, cluster, self.owner)
+            there = members.member_place(self.reconciler.calls, there, cluster, self.owner)
         return templates.TemplateRequest(
             owner=self.owner,
             label=label(work, capacity_type),
@@ -185,7 +187,7 @@ class Launch:
             since=to_text(work.now),
             key_pair=self._key_pair(),
             disk_gib=self._disk_gib(),
-            volume_key=volume_keys.of_account(work.account, self.maker.calls.region),
+            volume_key=volume_keys.of_account(work.account, self.reconciler.calls.region),
             reads_tags=not managed.joins(cluster),
         )
 
@@ -201,7 +203,7 @@ class Launch:
         has deleted keeps no machine from being made."""
         cluster = self.work.cluster
         name = str(cluster.settings.get("key_pair") or "") if cluster is not None else ""
-        return name if name and offerings.has_key_pair(self.maker.calls, name) else ""
+        return name if name and offerings.has_key_pair(self.reconciler.calls, name) else ""
 
     def _user_data(self, there: place.Place) -> bytes:
         cluster = self.work.cluster
@@ -225,7 +227,7 @@ class Launch:
             capacity_type = placement(self.work.claim).options[0].capacity_type
             kind, zone = launched.type, launched.zone
         else:
-            item = described(self.maker, machine_id)
+            item = described(self.reconciler, machine_id)
             if item is None or (names_node and not item.get("PrivateDnsName")):
                 raise NotYetVisible(f"{machine_id} is not shown yet")
             if _STATES.get(item["State"]["Name"]) == "gone":
@@ -265,14 +267,14 @@ def _uses_gpu_image(work: NodeWork) -> bool:
     return has_gpu_image(first) and not setting(work.provider, "image")
 
 
-def look(maker: Maker) -> Machine:
+def look(reconciler: Reconciler) -> Machine:
     """The machine as EC2 has it. What was just made and is not shown is ``starting``."""
-    line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+    line = reconciler.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     if line is None or line.state != "made":
         return Machine("absent")
-    item = described(maker, line.vendor_id)
+    item = described(reconciler, line.vendor_id)
     if item is None:
-        return Machine("starting" if maker.recent(line.made_at) else "gone", line.vendor_id)
+        return Machine("starting" if reconciler.recent(line.made_at) else "gone", line.vendor_id)
     return described_machine(line.vendor_id, item)
 
 
@@ -282,55 +284,55 @@ def described_machine(machine_id: str, item: Mapping[str, Any]) -> Machine:
     return Machine(_STATES.get(item["State"]["Name"], "starting"), machine_id, zone=zone)
 
 
-def console(maker: Maker) -> str | None:
+def console(reconciler: Reconciler) -> str | None:
     """Output of the machine's console; None when there is no machine."""
-    line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
-    return ec2_console.read(maker.calls, line.vendor_id) if line is not None and line.vendor_id else None
+    line = reconciler.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+    return ec2_console.read(reconciler.calls, line.vendor_id) if line is not None and line.vendor_id else None
 
 
-def power(maker: Maker, state: PowerWish, operation: str) -> Outcome:
+def power(reconciler: Reconciler, state: DesiredPower, operation: str) -> Outcome:
     """Start, stop or reboot it; not done until EC2 says so. An operation reboots once."""
-    now = look(maker)
+    now = look(reconciler)
     if now.state in ("absent", "gone"):
         raise NodeCouldNotBeProvisioned("The claim has no machine.")
     machine = {"InstanceIds": [now.machine_id]}
     if state == "Reboot":
-        line = maker.ledger.intend(REBOOT.name, operation)
+        line = reconciler.ledger.intend(REBOOT.name, operation)
         if line.state != "made":
-            maker.calls.call("ec2", "reboot_instances", **machine)
-            maker.ledger.made(line, now.machine_id)
+            reconciler.calls.call("ec2", "reboot_instances", **machine)
+            reconciler.ledger.made(line, now.machine_id)
         return Outcome(True, f"{now.machine_id} was rebooted.", facts={"power": "On"})
-    exact = (described(maker, now.machine_id) or {"State": {"Name": "pending"}})["State"]["Name"]
+    exact = (described(reconciler, now.machine_id) or {"State": {"Name": "pending"}})["State"]["Name"]
     if exact == {"On": "running", "Off": "stopped"}[state]:
         return Outcome(True, f"{now.machine_id} is {state}.", facts={"power": state})
     if state == "On" and exact == "stopped":
-        maker.calls.call("ec2", "start_instances", **machine)
+        reconciler.calls.call("ec2", "start_instances", **machine)
     if state == "Off" and exact == "running":
-        maker.calls.call("ec2", "stop_instances", **machine)
+        reconciler.calls.call("ec2", "stop_instances", **machine)
     return Outcome(False, f"{now.machine_id} is {exact}", wait_seconds=_WAIT)
 
 
-def terminate(maker: Maker, work: NodeWork, owner: tags.Owner | None) -> Outcome:
+def terminate(reconciler: Reconciler, work: NodeWork, owner: tags.Owner | None) -> Outcome:
     """End the machine; done when EC2 shows it as ended.
 
     A young machine may have come with a template that no search finds yet. ``owner``'s templates are found by a search
     when the environment goes, so the claim stays until its pool's one would be found.
     """
-    line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
-    young = line is not None and line.state == "made" and maker.recent(line.made_at)
+    line = reconciler.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+    young = line is not None and line.state == "made" and reconciler.recent(line.made_at)
     if line is None or owner is None or not young:
-        return replace(maker.unmake(), wait_seconds=_END_SECONDS)
-    if templates.is_found(maker.calls, owner, label(work, str(line.detail["capacity_type"]))):
-        return replace(maker.unmake(), wait_seconds=_END_SECONDS)
-    if ec2_kinds.INSTANCE.state(maker.calls, line.vendor_id) in (State.PRESENT, State.PENDING):
-        ec2_kinds.INSTANCE.delete(maker.calls, line.vendor_id)
+        return replace(reconciler.unmake(), wait_seconds=_END_SECONDS)
+    if templates.is_found(reconciler.calls, owner, label(work, str(line.detail["capacity_type"]))):
+        return replace(reconciler.unmake(), wait_seconds=_END_SECONDS)
+    if ec2_kinds.INSTANCE.state(reconciler.calls, line.vendor_id) in (State.PRESENT, State.PENDING):
+        ec2_kinds.INSTANCE.delete(reconciler.calls, line.vendor_id)
     return Outcome(False, "Waiting until the launch template is shown.", wait_seconds=_WAIT)
 
 
-def described(maker: Maker, machine_id: str) -> Mapping[str, Any] | None:
+def described(reconciler: Reconciler, machine_id: str) -> Mapping[str, Any] | None:
     """The machine as EC2 describes it; None when it does not show it."""
     with suppress(VendorNotFound):
-        return ec2_kinds.INSTANCE.describe(maker.calls, machine_id)
+        return ec2_kinds.INSTANCE.describe(reconciler.calls, machine_id)
     return None
 
 

@@ -24,7 +24,7 @@ from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
 from stockyard.providers.clouds.aws.kinds.base import borrowed
 from stockyard.providers.clouds.aws.resources import roles
 from stockyard.providers.clouds.aws.resources.child_names import cluster_name, role_name
-from stockyard.providers.clouds.aws.resources.making import Maker, Wish
+from stockyard.providers.clouds.aws.resources.making import DesiredResource, Reconciler
 from stockyard.providers.nodes.ec2.configuration import setting
 from stockyard.providers.nodes.ec2.place import Place, images_of, usable_subnets
 
@@ -87,32 +87,32 @@ def profile_name(owner: tags.Owner) -> str:
     return f"{owner.prefix}-{owner.client_id}-nodes-instance-profile"
 
 
-def admit(maker: Maker, account: CloudAccount, cluster: Cluster) -> None:
+def admit(reconciler: Reconciler, account: CloudAccount, cluster: Cluster) -> None:
     """The instance profile with the role of the cluster's nodes, and the entry by which the cluster admits that role.
     EKS makes the entry for its own groups, so that it is there as a rule."""
-    role, profile = role_name(maker.owner.prefix, cluster.client_id, "node-role"), profile_name(maker.owner)
+    role, profile = role_name(reconciler.owner.prefix, cluster.client_id, "node-role"), profile_name(reconciler.owner)
 
     def create(_line: Resource, marks: dict[str, str]) -> str:
         parameters = {"InstanceProfileName": profile, "Path": iam_kinds.PATH, "Tags": tags.pairs(marks)}
-        maker.calls.call("iam", "create_instance_profile", **parameters)
+        reconciler.calls.call("iam", "create_instance_profile", **parameters)
         return profile
 
     def carry(name: str) -> None:
-        if role in iam_kinds.profile_roles(maker.calls, name):
+        if role in iam_kinds.profile_roles(reconciler.calls, name):
             return
         # A profile holds one role: with that answer it is there, and the listing was not up to date.
         with accepting("LimitExceeded"):
-            maker.calls.call("iam", "add_role_to_instance_profile", InstanceProfileName=name, RoleName=role)
+            reconciler.calls.call("iam", "add_role_to_instance_profile", InstanceProfileName=name, RoleName=role)
 
-    maker.want(Wish(iam_kinds.INSTANCE_PROFILE, PROFILE_KEY, profile, create, carry, identity=True))
-    _enter(maker, cluster, node_role(account, cluster, maker.owner))
+    reconciler.want(DesiredResource(iam_kinds.INSTANCE_PROFILE, PROFILE_KEY, profile, create, carry, identity=True))
+    _enter(reconciler, cluster, node_role(account, cluster, reconciler.owner))
 
 
-def _enter(maker: Maker, cluster: Cluster, principal: str) -> None:
-    line = maker.ledger.intend(ACCESS.name, PROFILE_KEY)
-    ensure_entry(maker.calls, maker.owner, cluster, principal, str(line.intended_at))
+def _enter(reconciler: Reconciler, cluster: Cluster, principal: str) -> None:
+    line = reconciler.ledger.intend(ACCESS.name, PROFILE_KEY)
+    ensure_entry(reconciler.calls, reconciler.owner, cluster, principal, str(line.intended_at))
     if line.state != "made":
-        maker.ledger.made(line, principal)
+        reconciler.ledger.made(line, principal)
 
 
 def ensure_entry(calls: Calls, owner: tags.Owner, cluster: Cluster, principal: str, since: str) -> None:

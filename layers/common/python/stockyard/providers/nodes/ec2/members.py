@@ -19,7 +19,7 @@ GROUP = "security_group/control-plane"
 """What the cluster's own tags call the group that lets the balancer in."""
 
 
-def standing(calls: Calls, there: Place, cluster: Cluster, owner: tags.Owner) -> Place:
+def member_place(calls: Calls, there: Place, cluster: Cluster, owner: tags.Owner) -> Place:
     """The place of nodes as one for members. ``NotYetVisible`` while the control plane's group is not shown."""
     group = str(place.group_of(calls, cluster, owner, GROUP)["GroupId"])
     kind = "ctrl-instance-profile" if cluster.settings.get("cloud_controllers") else "instance-profile"

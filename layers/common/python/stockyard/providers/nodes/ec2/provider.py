@@ -9,7 +9,7 @@ from datetime import datetime
 from stockyard.domain.nodes.node_types import ON_DEMAND, SPOT, NodeType
 from stockyard.domain.nodes.offers import RegionOffers, SpotPrices
 from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider, Placement
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
 from stockyard.providers.clouds.aws import regions
@@ -21,7 +21,7 @@ from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED
 from stockyard.providers.nodes.ec2.looks import Looks
-from stockyard.providers.nodes.ec2.work import claim_maker, environment_maker, environment_owner, group_owner
+from stockyard.providers.nodes.ec2.work import claim_reconciler, environment_owner, environment_reconciler, group_owner
 
 __all__ = ["Ec2Nodes", "Ec2NodesConfig"]
 
@@ -94,18 +94,18 @@ class Ec2Nodes:
 
     def prepare(self, work: EnvironmentWork) -> Outcome:
         """See ``ports.nodes.NodeSource.prepare``. Nothing is made in the account."""
-        return environment.prepare(environment_maker(work, self._sessions, self._config), work)
+        return environment.prepare(environment_reconciler(work, self._sessions, self._config), work)
 
     def launch(self, work: NodeWork) -> Outcome:
         """See ``ports.nodes.NodeSource.launch``."""
-        maker = claim_maker(work, self._sessions, self._config)
+        reconciler = claim_reconciler(work, self._sessions, self._config)
         if work.cluster is not None:
             topology.check(work.provider, work.cluster)
         owner = environment_owner(work, self._config)
         offers = self._offers(region(work.provider))
         instances = offers.instances.values() if offers is not None else ()
         on_demand = {offer.name: offer.usd_hour for offer in instances if offer.usd_hour is not None}
-        attempt = machine.Launch(maker, work, self._config, owner, self._architectures(work.provider), on_demand)
+        attempt = machine.Launch(reconciler, work, self._config, owner, self._architectures(work.provider), on_demand)
         if work.group is None:
             return attempt.run()
         return together.launch(attempt, work.group, group_owner(work, work.group.id, self._config))
@@ -144,11 +144,11 @@ class Ec2Nodes:
 
     def look(self, work: NodeWork) -> Machine:
         """See ``ports.nodes.NodeSource.look``."""
-        return machine.look(claim_maker(work, self._sessions, self._config))
+        return machine.look(claim_reconciler(work, self._sessions, self._config))
 
     def glance(self, work: NodeWork) -> Machine:
         """See ``ports.nodes.LooksTogether``."""
-        return self._looks.glance(claim_maker(work, self._sessions, self._config))
+        return self._looks.glance(claim_reconciler(work, self._sessions, self._config))
 
     def is_stale(self, environment: NodeEnvironment, provider: NodeProvider, now: datetime) -> bool:
         """See ``ports.nodes.GrowsOld``: the publisher's images are old, or the document has changed since."""
@@ -156,26 +156,26 @@ class Ec2Nodes:
 
     def console(self, work: NodeWork) -> str | None:
         """See ``ports.nodes.ShowsNodeConsole``."""
-        return machine.console(claim_maker(work, self._sessions, self._config))
+        return machine.console(claim_reconciler(work, self._sessions, self._config))
 
-    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
+    def power(self, work: NodeWork, state: DesiredPower) -> Outcome:
         """See ``ports.nodes.NodeSource.power``."""
-        return machine.power(claim_maker(work, self._sessions, self._config), state, work.session)
+        return machine.power(claim_reconciler(work, self._sessions, self._config), state, work.session)
 
     def terminate(self, work: NodeWork) -> Outcome:
         """See ``ports.nodes.NodeSource.terminate``."""
-        maker = claim_maker(work, self._sessions, self._config)
+        reconciler = claim_reconciler(work, self._sessions, self._config)
         if work.group is not None:
             mark = group_owner(work, work.group.id, self._config)
-            waiting = together.settle(maker, work.claim, work.group, mark)
+            waiting = together.settle(reconciler, work.claim, work.group, mark)
             if waiting is not None:
                 return waiting
         owner = environment_owner(work, self._config) if work.environment is not None else None
-        return machine.terminate(maker, work, owner)
+        return machine.terminate(reconciler, work, owner)
 
     def clear(self, work: EnvironmentWork) -> Outcome:
         """See ``ports.nodes.NodeSource.clear``."""
-        return environment.clear(environment_maker(work, self._sessions, self._config))
+        return environment.clear(environment_reconciler(work, self._sessions, self._config))
 
     def tagged(self, provider: NodeProvider, installation: str, tenant: str) -> Sequence[Tagged]:  # noqa: ARG002
         """Nothing: the sweep of the cloud account sees machines and launch templates already."""

@@ -11,7 +11,7 @@ from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
 from stockyard.providers.clouds.aws.kinds.base import Kind, borrowed
 from stockyard.providers.clouds.aws.policies import session
-from stockyard.providers.clouds.aws.resources.making import Maker
+from stockyard.providers.clouds.aws.resources.making import Reconciler
 from stockyard.providers.clouds.aws.sessions import Sessions
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region
 from stockyard.providers.nodes.ec2.managed import ACCESS
@@ -23,9 +23,9 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}
 _LOST = "Delete the claim; another one gets another machine."
 
 
-def claim_maker(work: NodeWork, sessions: Sessions, config: Ec2NodesConfig) -> Maker:
+def claim_reconciler(work: NodeWork, sessions: Sessions, config: Ec2NodesConfig) -> Reconciler:
     """Makes and removes what is a claim's own."""
-    return _maker(
+    return _reconciler(
         work, sessions, _owner(work, work.claim.id, str(work.claim.generation), _cluster(work), config), config
     )
 
@@ -42,9 +42,9 @@ def group_owner(work: NodeWork, group_id: str, config: Ec2NodesConfig) -> tags.O
     return _owner(work, group_id, "1", _cluster(work), config)
 
 
-def environment_maker(work: EnvironmentWork, sessions: Sessions, config: Ec2NodesConfig) -> Maker:
+def environment_reconciler(work: EnvironmentWork, sessions: Sessions, config: Ec2NodesConfig) -> Reconciler:
     """Finds and removes what is an environment's. An environment has one generation."""
-    return _maker(work, sessions, _owner(work, work.environment.id, "1", work.cluster, config), config)
+    return _reconciler(work, sessions, _owner(work, work.environment.id, "1", work.cluster, config), config)
 
 
 def _cluster(work: NodeWork) -> Cluster:
@@ -53,12 +53,14 @@ def _cluster(work: NodeWork) -> Cluster:
     return work.cluster
 
 
-def _maker(work: NodeWork | EnvironmentWork, sessions: Sessions, owner: tags.Owner, config: Ec2NodesConfig) -> Maker:
+def _reconciler(
+    work: NodeWork | EnvironmentWork, sessions: Sessions, owner: tags.Owner, config: Ec2NodesConfig
+) -> Reconciler:
     if work.account is None:
         raise NodeCouldNotBeProvisioned(f"The cloud account of node provider {work.provider.name} is gone.")
     limit = session.only(work.account, owner.prefix, owner.client_id)
     calls = Calls(sessions.of(work.account, work.session, work.tenant, limit), region(work.provider))
-    return Maker(calls, work.ledger, owner, work.now, config.visibility_seconds, KINDS, _LOST)
+    return Reconciler(calls, work.ledger, owner, work.now, config.visibility_seconds, KINDS, _LOST)
 
 
 def _owner(

@@ -12,7 +12,7 @@ from stockyard.domain.nodes.node_types import ANY, CAPACITY_BLOCK, ON_DEMAND
 from stockyard.domain.nodes.zone_ids import by_name
 from stockyard.domain.records import Cluster, Resource
 from stockyard.domain.values.requirements import ZONE, Requirements
-from stockyard.domain.values.states import MachineState, PowerWish
+from stockyard.domain.values.states import DesiredPower, MachineState
 from stockyard.errors import (
     InsufficientCapacity,
     NodeCouldNotBeProvisioned,
@@ -23,11 +23,11 @@ from stockyard.errors import (
 )
 from stockyard.ports import Outcome
 from stockyard.ports.node_work import Machine, MachineHolds, NodeWork
-from stockyard.ports.nodes import HINDRANCE
+from stockyard.ports.nodes import BLOCKER
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import State
-from stockyard.providers.clouds.aws.resources.making import Maker
+from stockyard.providers.clouds.aws.resources.making import Reconciler
 from stockyard.providers.nodes.eks import capacity_blocks, scaling, topology
 from stockyard.providers.nodes.eks.configuration import reservation_of
 from stockyard.providers.nodes.eks.scaling import ScalingGroup
@@ -52,7 +52,7 @@ _WAIT, _ENDING = 15, 10
 class Launch:
     """One try to get one claim's machine."""
 
-    maker: Maker
+    reconciler: Reconciler
     work: NodeWork
     cluster: Cluster
     holds: MachineHolds
@@ -60,20 +60,20 @@ class Launch:
 
     def run(self) -> Outcome:
         """Take a machine of the group that nobody holds, or have the group make one and come again."""
-        line = self.maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+        line = self.reconciler.ledger.find(ec2_kinds.INSTANCE.name, KEY)
         if line is not None and line.state == "made":
             return self._outcome(line.vendor_id)
-        groups = scaling.find(self.maker.calls, self.cluster, self.pool)
+        groups = scaling.find(self.reconciler.calls, self.cluster, self.pool)
         if line is None:
-            line = self.maker.ledger.intend(ec2_kinds.INSTANCE.name, KEY, {"name": self.work.claim.name})
+            line = self.reconciler.ledger.intend(ec2_kinds.INSTANCE.name, KEY, {"name": self.work.claim.name})
         holders = self.holds.holders()
         machine_id = self._machine(groups, holders)
         if not machine_id:
             return self._grow(groups[0], line, scaling.count_of(groups[1:], holders))
-        since, name = str(line.detail.get("since") or line.intended_at), self.maker.name(self.work.claim.name)
-        marks = tags.full(self.maker.owner, ec2_kinds.INSTANCE.name, KEY, name, since)
-        self.maker.calls.call("ec2", "create_tags", Resources=[machine_id], Tags=tags.pairs(marks))
-        self.maker.ledger.made(line, machine_id)
+        since, name = str(line.detail.get("since") or line.intended_at), self.reconciler.name(self.work.claim.name)
+        marks = tags.full(self.reconciler.owner, ec2_kinds.INSTANCE.name, KEY, name, since)
+        self.reconciler.calls.call("ec2", "create_tags", Resources=[machine_id], Tags=tags.pairs(marks))
+        self.reconciler.ledger.made(line, machine_id)
         return self._outcome(machine_id)
 
     def _machine(self, groups: Sequence[ScalingGroup], holders: Mapping[str, str]) -> str:
@@ -112,11 +112,11 @@ class Launch:
     def _grow(self, group: ScalingGroup, line: Resource, elsewhere: int) -> Outcome:
         """Give the group the size for its claims, unless the group has answered that the size is impossible.
         ``elsewhere``: so many claims have machines of former groups."""
-        shown_activities = scaling.activities(self.maker.calls, group)
+        shown_activities = scaling.activities(self.reconciler.calls, group)
         failure = self._failure(shown_activities, group, line)
         if failure is not None:
-            scaling.shrink(self.maker.calls, group, self.holds.count(own=False) - elsewhere)
-            self.maker.ledger.gone(line)
+            scaling.shrink(self.reconciler.calls, group, self.holds.count(own=False) - elsewhere)
+            self.reconciler.ledger.gone(line)
             raise self._with_ways(failure, group)
         need = self.holds.count() - elsewhere
         size = max(group.desired, min(group.most, need))
@@ -125,19 +125,19 @@ class Launch:
             reservation = reservation_of(self.cluster, self.pool)
             if reservation:
                 grows = size > group.desired
-                capacity_blocks.check(self.maker.calls, reservation, group, self.maker.now, grows=grows)
+                capacity_blocks.check(self.reconciler.calls, reservation, group, self.reconciler.now, grows=grows)
             # What failed before concerns earlier claims, so that the moment is kept from the first try on.
-            self.maker.ledger.intend(line.kind, line.key, {AFTER: scaling.mark_of(shown_activities)})
+            self.reconciler.ledger.intend(line.kind, line.key, {AFTER: scaling.mark_of(shown_activities)})
         if size > group.desired:
-            scaling.resize(self.maker.calls, group, size)
+            scaling.resize(self.reconciler.calls, group, size)
         if need > group.most:
             text = f"Node group {self.pool} has all of the {group.most} machines that it may have."
             return Outcome(False, text, wait_seconds=_WAIT)
         text = f"Node group {self.pool} makes a machine."
         if not group.issues:
             return Outcome(False, text, wait_seconds=_WAIT)
-        hindrance = f"EKS says of node group {self.pool}: {group.issues}"
-        return Outcome(False, f"{text} {hindrance}", wait_seconds=_WAIT, facts={HINDRANCE: hindrance})
+        blocker = f"EKS says of node group {self.pool}: {group.issues}"
+        return Outcome(False, f"{text} {blocker}", wait_seconds=_WAIT, facts={BLOCKER: blocker})
 
     def _failure(
         self, shown_activities: Sequence[Mapping[str, Any]], group: ScalingGroup, line: Resource
@@ -171,7 +171,7 @@ class Launch:
 
     def _outcome(self, machine_id: str) -> Outcome:
         """State of the claim's machine. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
-        item = described(self.maker, machine_id)
+        item = described(self.reconciler, machine_id)
         # One that is ended has no name any more either.
         if item is not None and _STATES.get(item["State"]["Name"]) == "gone":
             why = item.get("StateReason", {}).get("Message") or "no reason given"
@@ -186,7 +186,7 @@ class Launch:
             "zone": str(item["Placement"]["AvailabilityZone"]),
         }
         reservation = reservation_of(self.cluster, self.pool)
-        ends_at = capacity_blocks.machines_end_at(self.maker.calls, reservation) if reservation else None
+        ends_at = capacity_blocks.machines_end_at(self.reconciler.calls, reservation) if reservation else None
         if ends_at is not None:
             facts["reserved_until"] = ends_at
         text = f"{machine_id} ({facts['type']}) of node group {self.pool} was taken in {facts['zone']}."
@@ -196,21 +196,21 @@ class Launch:
         return CAPACITY_BLOCK if reservation_of(self.cluster, self.pool) else ON_DEMAND
 
 
-def look(maker: Maker) -> Machine:
+def look(reconciler: Reconciler) -> Machine:
     """The machine as EC2 has it. What was just taken and is not shown is ``starting``."""
-    line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+    line = reconciler.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     if line is None or line.state != "made":
         return Machine("absent")
-    item = described(maker, line.vendor_id)
+    item = described(reconciler, line.vendor_id)
     if item is None:
-        return Machine("starting" if maker.recent(line.made_at) else "gone", line.vendor_id)
+        return Machine("starting" if reconciler.recent(line.made_at) else "gone", line.vendor_id)
     zone = str(item.get("Placement", {}).get("AvailabilityZone", ""))
     return Machine(_STATES.get(item["State"]["Name"], "starting"), line.vendor_id, zone=zone)
 
 
-def power(maker: Maker, state: PowerWish, operation: str) -> Outcome:
+def power(reconciler: Reconciler, state: DesiredPower, operation: str) -> Outcome:
     """Reboot it, once for an operation. ``VendorRefused`` for ``Off``: its group would replace a machine that is."""
-    now = look(maker)
+    now = look(reconciler)
     if now.state in ("absent", "gone"):
         raise NodeCouldNotBeProvisioned("The claim has no machine.")
     if state == "Off":
@@ -219,73 +219,73 @@ def power(maker: Maker, state: PowerWish, operation: str) -> Outcome:
             hint="Delete the claim, or give the node group a smaller minimum.",
         )
     if state == "Reboot":
-        line = maker.ledger.intend(REBOOT.name, operation)
+        line = reconciler.ledger.intend(REBOOT.name, operation)
         if line.state != "made":
-            maker.calls.call("ec2", "reboot_instances", InstanceIds=[now.machine_id])
-            maker.ledger.made(line, now.machine_id)
+            reconciler.calls.call("ec2", "reboot_instances", InstanceIds=[now.machine_id])
+            reconciler.ledger.made(line, now.machine_id)
         return Outcome(True, f"{now.machine_id} was rebooted.", facts={"power": "On"})
     if now.state == "running":
         return Outcome(True, f"{now.machine_id} is On.", facts={"power": "On"})
     return Outcome(False, f"{now.machine_id} is {now.state}", wait_seconds=_ENDING)
 
 
-def terminate(maker: Maker, cluster: Cluster, holds: MachineHolds, work: NodeWork) -> Outcome:
+def terminate(reconciler: Reconciler, cluster: Cluster, holds: MachineHolds, work: NodeWork) -> Outcome:
     """Have the group end the machine, and hold it no longer when it is gone. Of a claim that has none yet the size of
     the group follows."""
-    line = maker.ledger.find(ec2_kinds.INSTANCE.name, KEY)
+    line = reconciler.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     if line is None:
-        return _forget(maker)
+        return _forget(reconciler)
     own_machines = (machine_id for machine_id, holder in holds.holders().items() if holder == work.claim.id)
     machine_id = line.vendor_id if line.state == "made" else next(own_machines, "")
     if not machine_id:
-        return _unwanted(maker, cluster, holds, work, line)
-    item = described(maker, machine_id)
+        return _unwanted(reconciler, cluster, holds, work, line)
+    item = described(reconciler, machine_id)
     state = item["State"]["Name"] if item is not None else "terminated"
-    if state == "terminated" and (item is not None or not maker.recent(line.made_at or line.intended_at)):
+    if state == "terminated" and (item is not None or not reconciler.recent(line.made_at or line.intended_at)):
         holds.release(machine_id)
-        maker.ledger.gone(line)
-        return _forget(maker)
+        reconciler.ledger.gone(line)
+        return _forget(reconciler)
     if state != "shutting-down" and item is not None:
-        _end(maker, machine_id, tags.mapping(item.get("Tags")).get(scaling.ASG_TAG, ""))
+        _end(reconciler, machine_id, tags.mapping(item.get("Tags")).get(scaling.ASG_TAG, ""))
     return Outcome(False, f"{machine_id} is being ended", wait_seconds=_ENDING, remaining=(f"instance {machine_id}",))
 
 
-def _end(maker: Maker, machine_id: str, group_name: str) -> None:
+def _end(reconciler: Reconciler, machine_id: str, group_name: str) -> None:
     """End the machine by its group while the group has it, so that no other is made; else by EC2, since the group is
     gone."""
-    group = scaling.described(maker.calls, group_name) if group_name else None
+    group = scaling.described(reconciler.calls, group_name) if group_name else None
     if group is not None and machine_id in group.leaving:
         return
     if group is not None and machine_id in group.machines:
         with suppress(VendorNotFound):
-            scaling.end(maker.calls, group, machine_id)
+            scaling.end(reconciler.calls, group, machine_id)
         return
     # The group may have let it go because it ended meanwhile: then there is nothing left to end, nor the right to.
-    item = described(maker, machine_id)
+    item = described(reconciler, machine_id)
     if item is not None and ec2_kinds.state_of(item) not in (State.LEAVING, State.ABSENT):
-        ec2_kinds.INSTANCE.delete(maker.calls, machine_id)
+        ec2_kinds.INSTANCE.delete(reconciler.calls, machine_id)
 
 
-def _unwanted(maker: Maker, cluster: Cluster, holds: MachineHolds, work: NodeWork, line: Resource) -> Outcome:
+def _unwanted(reconciler: Reconciler, cluster: Cluster, holds: MachineHolds, work: NodeWork, line: Resource) -> Outcome:
     if AFTER in line.detail:
         with suppress(NotYetVisible, VendorNotFound):
-            newest, *former = scaling.find(maker.calls, cluster, work.claim.pool)
+            newest, *former = scaling.find(reconciler.calls, cluster, work.claim.pool)
             need = holds.count(own=False) - scaling.count_of(former, holds.holders())
-            scaling.shrink(maker.calls, newest, need)
-    maker.ledger.gone(line)
-    return _forget(maker)
+            scaling.shrink(reconciler.calls, newest, need)
+    reconciler.ledger.gone(line)
+    return _forget(reconciler)
 
 
-def _forget(maker: Maker) -> Outcome:
+def _forget(reconciler: Reconciler) -> Outcome:
     """Forget lines of the ledger that stand for nothing in the cloud."""
-    for line in maker.ledger.lines():
+    for line in reconciler.ledger.lines():
         if line.kind == REBOOT.name:
-            maker.ledger.gone(line)
+            reconciler.ledger.gone(line)
     return Outcome(True)
 
 
-def described(maker: Maker, machine_id: str) -> Mapping[str, Any] | None:
+def described(reconciler: Reconciler, machine_id: str) -> Mapping[str, Any] | None:
     """The machine as EC2 describes it; None when it does not show it."""
     with suppress(VendorNotFound):
-        return ec2_kinds.INSTANCE.describe(maker.calls, machine_id)
+        return ec2_kinds.INSTANCE.describe(reconciler.calls, machine_id)
     return None

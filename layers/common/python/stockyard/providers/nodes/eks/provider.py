@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.nodes.offers import RegionOffers
 from stockyard.domain.records import CloudAccount, NodeClaim, NodeProvider, Placement
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
@@ -17,7 +17,7 @@ from stockyard.providers.clouds.aws.catalog.type_labels import ZONE_ID
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
 from stockyard.providers.nodes.eks import capacity_blocks, catalogue, machine, topology
 from stockyard.providers.nodes.eks.configuration import EksNodesConfig, region, reservation_of
-from stockyard.providers.nodes.eks.work import calls, claim_maker, group_work
+from stockyard.providers.nodes.eks.work import calls, claim_reconciler, group_work
 
 __all__ = ["EksNodes", "EksNodesConfig"]
 
@@ -108,11 +108,11 @@ class EksNodes:
         """See ``ports.nodes.NodeSource.launch``."""
         if work.claim.placement is None:
             raise NodeCouldNotBeProvisioned("The claim is not placed.")
-        return machine.Launch(claim_maker(work, self._sessions, self._config), work, *group_work(work)).run()
+        return machine.Launch(claim_reconciler(work, self._sessions, self._config), work, *group_work(work)).run()
 
     def look(self, work: NodeWork) -> Machine:
         """See ``ports.nodes.NodeSource.look``."""
-        return machine.look(claim_maker(work, self._sessions, self._config))
+        return machine.look(claim_reconciler(work, self._sessions, self._config))
 
     def ends_at(self, work: NodeWork) -> str | None:
         """See ``ports.nodes.EndsMachines``: those of a capacity block end before it does."""
@@ -124,19 +124,19 @@ class EksNodes:
 
     def console(self, work: NodeWork) -> str | None:
         """See ``ports.nodes.ShowsNodeConsole``."""
-        maker = claim_maker(work, self._sessions, self._config)
-        observed = machine.look(maker)
-        return console.read(maker.calls, observed.machine_id) if observed.machine_id else None
+        reconciler = claim_reconciler(work, self._sessions, self._config)
+        observed = machine.look(reconciler)
+        return console.read(reconciler.calls, observed.machine_id) if observed.machine_id else None
 
-    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
+    def power(self, work: NodeWork, state: DesiredPower) -> Outcome:
         """See ``ports.nodes.NodeSource.power``. A node can be rebooted and not be switched off."""
-        return machine.power(claim_maker(work, self._sessions, self._config), state, work.session)
+        return machine.power(claim_reconciler(work, self._sessions, self._config), state, work.session)
 
     def terminate(self, work: NodeWork) -> Outcome:
         """See ``ports.nodes.NodeSource.terminate``."""
-        maker = claim_maker(work, self._sessions, self._config)
+        reconciler = claim_reconciler(work, self._sessions, self._config)
         cluster, holds, _ = group_work(work)
-        return machine.terminate(maker, cluster, holds, work)
+        return machine.terminate(reconciler, cluster, holds, work)
 
     def clear(self, work: EnvironmentWork) -> Outcome:  # noqa: ARG002 - nothing was made
         """See ``ports.nodes.NodeSource.clear``."""

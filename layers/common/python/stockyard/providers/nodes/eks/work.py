@@ -10,7 +10,7 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import Kind, borrowed
 from stockyard.providers.clouds.aws.policies import session
-from stockyard.providers.clouds.aws.resources.making import Maker
+from stockyard.providers.clouds.aws.resources.making import Reconciler
 from stockyard.providers.clouds.aws.sessions import Sessions
 from stockyard.providers.nodes.eks.configuration import EksNodesConfig, region
 from stockyard.providers.nodes.eks.topology import check
@@ -21,7 +21,7 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (ec2_kinds.INSTANCE, REBOO
 _LOST = "Delete the claim; another one gets another machine."
 
 
-def claim_maker(work: NodeWork, sessions: Sessions, config: EksNodesConfig) -> Maker:
+def claim_reconciler(work: NodeWork, sessions: Sessions, config: EksNodesConfig) -> Reconciler:
     """Makes and removes what is a claim's own."""
     cluster = cluster_of(work)
     owner = tags.Owner(
@@ -33,7 +33,7 @@ def claim_maker(work: NodeWork, sessions: Sessions, config: EksNodesConfig) -> M
         prefix=config.name_prefix,
         own_tags=tags.of_instances(cluster.tags),
     )
-    return Maker(
+    return Reconciler(
         calls(work, sessions, cluster, config), work.ledger, owner, work.now, config.visibility_seconds, KINDS, _LOST
     )
 

@@ -88,7 +88,7 @@ def findings(provider: NodeProvider, account: CloudAccount | None) -> Iterator[F
 def remarks(rooms: Rooms, totals: Mapping[str, int] | None) -> Iterator[Finding]:
     """Warnings about room: a host whose nodes could not be counted, types for which none has room."""
     if totals is None:
-        text = f"The room of the host's nodes is not counted, so maxCapacity alone bounds machines: {rooms.hindrance}"
+        text = f"The room of the host's nodes is not counted, so maxCapacity alone bounds machines: {rooms.blocker}"
         yield Finding("/spec/clusterRef/cluster", text, warning=True)
         return
     for index, (name, total) in enumerate(totals.items()):

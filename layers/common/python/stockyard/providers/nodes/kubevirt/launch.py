@@ -22,7 +22,7 @@ from stockyard.machines import node
 from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.ports import Outcome, Store
 from stockyard.ports.node_work import NodeWork
-from stockyard.ports.nodes import HINDRANCE
+from stockyard.ports.nodes import BLOCKER
 from stockyard.providers.clouds.kubernetes import reach
 from stockyard.providers.clouds.kubernetes.os_images import os_image
 from stockyard.providers.nodes.kubevirt import addresses, networks, properties, states
@@ -121,7 +121,7 @@ class Launch:
         if status.name in states.FAILED and age >= states.GRACE_SECONDS:
             raise NodeCouldNotBeProvisioned(text)
         young = (self.work.now - _intended(line)).total_seconds() < _EARLY_SECONDS
-        return Outcome(False, f"{text}.", POLL_SECONDS if young else LATER_SECONDS, facts={HINDRANCE: text})
+        return Outcome(False, f"{text}.", POLL_SECONDS if young else LATER_SECONDS, facts={BLOCKER: text})
 
     def _done(self, line: Resource) -> Outcome:
         detail = line.detail or _detail(options_of(self.work)[0])

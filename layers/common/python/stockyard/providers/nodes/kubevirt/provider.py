@@ -11,7 +11,7 @@ from stockyard.domain.nodes.declared_types import block_of, node_types_of
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.domain.values import times
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
@@ -54,7 +54,7 @@ class KubeVirtNodes:
     def totals(self, provider: NodeProvider) -> Mapping[str, int] | None:
         """See ``ports.nodes.CountsStock.totals``: what the host's nodes have room for, where they may be looked at."""
         rooms = self._sheet.rooms if self._sheet is not None else None
-        return None if rooms is None or rooms.hindrance is not None else stock.totals(rooms, provider)
+        return None if rooms is None or rooms.blocker is not None else stock.totals(rooms, provider)
 
     def counted_at(self, provider: NodeProvider) -> str | None:
         """See ``ports.nodes.CountsStock.counted_at``."""
@@ -118,7 +118,7 @@ class KubeVirtNodes:
         zone = str((line.detail or {}).get("zone") or "")
         return Machine(states.status_of(there).state if there is not None else "gone", line.key, zone=zone)
 
-    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
+    def power(self, work: NodeWork, state: DesiredPower) -> Outcome:
         """Switched on, off, or restarted once for an operation; done when KubeVirt says so."""
         line = machine_line(work)
         objects = self._objects(work, line.key) if line is not None and line.state == "made" else None

@@ -31,8 +31,8 @@ def totals(rooms: Rooms, provider: NodeProvider) -> dict[str, int]:
     for entry in block.get("nodeTypes") or ():
         name = str(entry["name"])
         machine = sized(mapping_at(template_of(block, entry), MACHINE), entry)
-        wish = requests_of(machine)
-        fits = sum(_fitting(node, wish) for node in rooms.nodes if _takes(node, machine))
+        needs = requests_of(machine)
+        fits = sum(_fitting(node, needs) for node in rooms.nodes if _takes(node, machine))
         result[name] = fits + rooms.machines.get(machine_key(namespace, provider.id, name), 0)
     return result
 
@@ -44,19 +44,19 @@ def requests_of(machine: Template) -> Amounts:
     numbers = [cpu[name] for name in ("cores", "sockets", "threads") if isinstance(cpu.get(name), int)]
     guest = {"memory": mapping_at(domain, ("memory",)).get("guest")}
     limits, requests = (mapping_at(domain, ("resources", name)) for name in ("limits", "requests"))
-    wish = Counter(amounts(guest) | amounts(limits) | amounts(requests))
-    vcpus = prod(numbers) if numbers else max(1, -(-wish["cpu"] // 1000))
-    wish["cpu"] = wish["cpu"] or vcpus * _OF_VCPU_MILLI
-    wish["memory"] += (_OVERHEAD_MIB + _OF_VCPU_MIB * vcpus) * _MIB + wish["memory"] // _TABLES
-    wish["pods"] = 1000
+    needs = Counter(amounts(guest) | amounts(limits) | amounts(requests))
+    vcpus = prod(numbers) if numbers else max(1, -(-needs["cpu"] // 1000))
+    needs["cpu"] = needs["cpu"] or vcpus * _OF_VCPU_MILLI
+    needs["memory"] += (_OVERHEAD_MIB + _OF_VCPU_MIB * vcpus) * _MIB + needs["memory"] // _TABLES
+    needs["pods"] = 1000
     devices = mapping_at(domain, ("devices",))
     for each in (*_listed(devices.get("gpus")), *_listed(devices.get("hostDevices"))):
-        wish[str(each.get("deviceName"))] += 1000
-    return wish
+        needs[str(each.get("deviceName"))] += 1000
+    return needs
 
 
-def _fitting(node: NodeRoom, wish: Amounts) -> int:
-    return min(node.free.get(name, 0) // amount for name, amount in wish.items() if amount)
+def _fitting(node: NodeRoom, needs: Amounts) -> int:
+    return min(node.free.get(name, 0) // amount for name, amount in needs.items() if amount)
 
 
 def _takes(node: NodeRoom, machine: Template) -> bool:

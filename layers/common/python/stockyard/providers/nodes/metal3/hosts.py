@@ -86,21 +86,21 @@ class Hosts:
                     return None
                 if self.is_own(current):  # an answer was lost
                     return current
-                if bare_metal.hindrance(current) is not None:
+                if bare_metal.blocker(current) is not None:
                     return None
                 host = current
         return None
 
     def provision(self, host: Host, image: Image, network_secret: str | None) -> Host:
         """Give a taken host its image, user data and network data, and switch it on. Raises ``ObjectChanged``."""
-        wish: dict[str, Any] = {
+        desired: dict[str, Any] = {
             "image": image.document(),
             "userData": {"name": f"{self.prefix}user-data", "namespace": self.namespace},
             "online": True,
         }
         if network_secret is not None:
-            wish["networkData"] = {"name": network_secret, "namespace": self.namespace}
-        return bare_metal.apply(self.api, host, bare_metal.change_document(host, **wish))
+            desired["networkData"] = {"name": network_secret, "namespace": self.namespace}
+        return bare_metal.apply(self.api, host, bare_metal.change_document(host, **desired))
 
     def switch(self, host: Host, *, on: bool) -> Host:
         """Wish the host on or off. Raises ``ObjectChanged``."""
@@ -126,11 +126,11 @@ class Hosts:
         return all(labels.get(key) == value for key, value in self.marks.items() if not key.endswith("/generation"))
 
 
-def hindrances(hosts: Sequence[Host], refused: frozenset[str]) -> Iterator[str]:
+def blockers(hosts: Sequence[Host], refused: frozenset[str]) -> Iterator[str]:
     """Reasons why hosts cannot be taken, each with its number, for people."""
     counts: dict[str, int] = {}
     for host in hosts:
-        reason = bare_metal.hindrance(host)
+        reason = bare_metal.blocker(host)
         if reason is None and host["metadata"]["name"] in refused:
             reason = "left alone for an hour after an error"
         if reason is not None:

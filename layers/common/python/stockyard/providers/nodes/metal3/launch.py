@@ -20,12 +20,12 @@ from stockyard.machines import node
 from stockyard.machines.sources import PUBLIC, Sources
 from stockyard.ports import Outcome, Put, Store
 from stockyard.ports.node_work import NodeWork
-from stockyard.ports.nodes import HINDRANCE
+from stockyard.ports.nodes import BLOCKER
 from stockyard.providers.clouds.kubernetes import bare_metal, ranges
 from stockyard.providers.clouds.kubernetes.bare_metal import ADDRESS, Host
 from stockyard.providers.kubernetes.errors import ObjectChanged
 from stockyard.providers.nodes.metal3 import properties as settings
-from stockyard.providers.nodes.metal3.hosts import Hosts, Need, as_json, hindrances, mac_of
+from stockyard.providers.nodes.metal3.hosts import Hosts, Need, as_json, blockers, mac_of
 
 MACHINE, SECRETS = "bare metal host", "secrets of a host"
 POLL_SECONDS = 15
@@ -76,7 +76,7 @@ class Launch:
             return host
         if line.state == "made":
             raise NodeCouldNotBeProvisioned(f"Host {line.key} was taken from the claim while it got its image.")
-        if host is not None and bare_metal.hindrance(host) is None:
+        if host is not None and bare_metal.blocker(host) is None:
             return self.hosts.take(host)
         self.work.ledger.gone(line)
         return None
@@ -93,7 +93,7 @@ class Launch:
             suitable = self.hosts.suitable(need(self.work.provider, self.work.claim, name))
             for host in suitable:
                 host_name = host["metadata"]["name"]
-                if bare_metal.hindrance(host) is not None or host_name in refused_hosts:
+                if bare_metal.blocker(host) is not None or host_name in refused_hosts:
                     continue
                 detail = {"type": option.type, "capacity_type": option.capacity_type, "zone": zone}
                 line = ledger.intend(MACHINE, host_name, detail)
@@ -102,7 +102,7 @@ class Launch:
                     return line, own_host
                 ledger.gone(line)
             refusals.append((name, option.capacity_type, zone))
-            text = ", ".join(hindrances(suitable, refused_hosts)) or "none is left"
+            text = ", ".join(blockers(suitable, refused_hosts)) or "none is left"
             reasons.append(f"of {len(suitable)} hosts for {name} {text}" if suitable else f"no host fits {name}")
         raise InsufficientCapacity(f"No host is free: {'; '.join(reasons)}.", code="NoFreeHost", refused=refusals)
 
@@ -161,7 +161,7 @@ class Launch:
         if state != bare_metal.PROVISIONED or not bare_metal.is_on(host):
             word = f"is {state}" if state != bare_metal.PROVISIONED else "is being switched on"
             text = f"Host {line.key} {word}."
-            return Outcome(False, text, POLL_SECONDS, facts={HINDRANCE: text})
+            return Outcome(False, text, POLL_SECONDS, facts={BLOCKER: text})
         option = self._options()[0]
         facts = {
             "machine_id": line.key,

@@ -11,7 +11,7 @@ from stockyard.domain.nodes.declared_types import block_of, node_types_of
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.domain.values import times
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
@@ -143,28 +143,28 @@ class Metal3Nodes:
         texts = json.dumps([provider.properties, block_of(provider).get("nodeTypes")], sort_keys=True)
         return hashlib.sha256(texts.encode()).hexdigest()[:32]
 
-    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
+    def power(self, work: NodeWork, state: DesiredPower) -> Outcome:
         """Switched on, off, or off and on once for an operation."""
         line, hosts = launch.machine_line(work), self._hosts(work)
         host = hosts.get(line.key) if line is not None and line.state == "made" else None
         if line is None or host is None or not hosts.is_own(host) or "image" not in host["spec"]:
             raise NodeCouldNotBeProvisioned("The claim has no machine.")
-        wish_on = state == "On"
+        desired_on = state == "On"
         if state == "Reboot":
             reboot = work.ledger.intend(REBOOT, work.session)
             if reboot.state != "made" and not bare_metal.is_on(host):
                 work.ledger.made(reboot, line.key)
-                wish_on = True
-            wish_on = wish_on or reboot.state == "made"
+                desired_on = True
+            desired_on = desired_on or reboot.state == "made"
         try:
-            if host["spec"].get("online") is not wish_on:
-                host = hosts.switch(host, on=wish_on)
+            if host["spec"].get("online") is not desired_on:
+                host = hosts.switch(host, on=desired_on)
         except ObjectChanged:
             return Outcome(False, f"Host {line.key} has changed.", 1)
-        if bare_metal.is_on(host) is not wish_on or (state == "Reboot" and not wish_on):
+        if bare_metal.is_on(host) is not desired_on or (state == "Reboot" and not desired_on):
             fault = bare_metal.fault(host)
             return Outcome(False, f"Host {line.key} is being switched{f': {fault}' if fault else '.'}", 5)
-        power = "On" if wish_on else "Off"
+        power = "On" if desired_on else "Off"
         return Outcome(True, f"Host {line.key} is {power}.", facts={"power": power})
 
     def terminate(self, work: NodeWork) -> Outcome:

@@ -30,6 +30,4 @@ def matching(sheet: HostSheet, provider: NodeProvider) -> Mapping[str, list[Coun
 
 def totals(sheet: HostSheet, provider: NodeProvider) -> dict[str, int]:
     """Number of hosts of each type that are free or the tenant's already."""
-    return {
-        name: sum(1 for host in hosts if host.hindrance is None) for name, hosts in matching(sheet, provider).items()
-    }
+    return {name: sum(1 for host in hosts if host.blocker is None) for name, hosts in matching(sheet, provider).items()}

@@ -14,7 +14,7 @@ from stockyard.domain.nodes.declared_types import block_of, node_types_of
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import CloudAccount, NodeProvider, SimulatedMachine
 from stockyard.domain.values import times
-from stockyard.domain.values.states import PowerWish
+from stockyard.domain.values.states import DesiredPower
 from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
@@ -132,7 +132,7 @@ class SimulatedNodes:
         line = work.ledger.find(KIND, KEY)
         return self._machines.find(work.tenant, line.vendor_id or line.token) if line else None
 
-    def power(self, work: NodeWork, state: PowerWish) -> Outcome:
+    def power(self, work: NodeWork, state: DesiredPower) -> Outcome:
         """Switched on, off, or off and on; at once."""
         machine = self._machine(work)
         if machine is None:

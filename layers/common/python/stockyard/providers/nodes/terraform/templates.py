@@ -127,7 +127,7 @@ def places_of(provider: NodeProvider) -> list[TemplatePlace]:
         place = template.place
         if place is not None:
             other = places.get(place.key, place)
-            places[place.key] = min(place, other, key=lambda each: (each.hindrance is not None, each.interval_seconds))
+            places[place.key] = min(place, other, key=lambda each: (each.blocker is not None, each.interval_seconds))
     return list(places.values())
 
 

@@ -14,9 +14,9 @@ from stockyard.scheduling.packing.price.model import (
     Certificate,
     FreeProblem,
     Offer,
+    Preferences,
     Shape,
     Space,
-    Wishes,
 )
 from stockyard.scheduling.packing.price.solve import lower_bound, solve
 
@@ -28,9 +28,9 @@ __all__ = [
     "Certificate",
     "FreeProblem",
     "Offer",
+    "Preferences",
     "Shape",
     "Space",
-    "Wishes",
     "lower_bound",
     "solve",
 ]

@@ -40,8 +40,8 @@ class Shape:
 class Offer:
     """A kind of node that can be bought: a node type in a place, of a capacity type, by a pool.
 
-    ``room`` is what pods can have of it, after daemon sets. ``weight`` is what it counts against ``Wishes.amounts``,
-    ``room`` if it is empty. There are no more than ``limit`` of it.
+    ``room`` is what pods can have of it, after daemon sets. ``weight`` is what it counts against
+    ``Preferences.amounts``, ``room`` if it is empty. There are no more than ``limit`` of it.
     """
 
     name: str
@@ -60,11 +60,11 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """Wishes for the nodes together, and for each of them.
+class Preferences:
+    """Preferences for the nodes together, and for each of them.
 
-    ``largest`` is the most room that a node may have of each resource (None: any), ``least_nodes`` a wish for at least
-    so many nodes. ``nodes``, ``money`` and ``amounts`` are limits that hold whatever stays without a node.
+    ``largest`` is the most room that a node may have of each resource (None: any), ``least_nodes`` a preference for at
+    least so many nodes. ``nodes``, ``money`` and ``amounts`` are limits that hold whatever stays without a node.
     """
 
     largest: tuple[int | None, ...] = ()
@@ -86,7 +86,7 @@ class FreeProblem:
     shapes: tuple[Shape, ...]
     offers: tuple[Offer, ...]
     spaces: tuple[Space, ...] = ()
-    wishes: Wishes = field(default_factory=Wishes)
+    preferences: Preferences = field(default_factory=Preferences)
 
     def __post_init__(self) -> None:
         widths = {len(shape.requests) for shape in self.shapes} | {len(offer.room) for offer in self.offers}
@@ -100,7 +100,7 @@ class FreeProblem:
             raise ValueError("offers: neither a price nor a limit is below zero")
         if len({offer.name for offer in self.offers}) < len(self.offers):
             raise ValueError("offers: two have the same name")
-        if self.wishes.least_nodes < 0:
+        if self.preferences.least_nodes < 0:
             raise ValueError("least_nodes: it is not below zero")
 
 
@@ -141,7 +141,7 @@ class Answer:
 
     ``unplaced`` counts pods by shape, and the bounds are those of the pods that have a place. ``bound`` is the largest
     of the bounds, ``kind`` says which: ``linear``, ``shapes``, ``cover`` or ``optimal`` (nothing is cheaper).
-    ``without_wishes`` is the linear bound as if there were no ``largest`` and no ``least_nodes``.
+    ``without_preferences`` is the linear bound as if there were no ``largest`` and no ``least_nodes``.
     """
 
     bins: tuple[Bin, ...]
@@ -151,7 +151,7 @@ class Answer:
     linear: int
     bound: int
     kind: str
-    without_wishes: int
+    without_preferences: int
     certificate: Certificate
     steps: int
 

@@ -10,10 +10,10 @@ from stockyard.scheduling.packing.price.greedy import first_fit, greedy
 from stockyard.scheduling.packing.price.hubs import by_hub
 from stockyard.scheduling.packing.price.market import Market
 from stockyard.scheduling.packing.price.model import EVERY, Counts, FreeProblem, Meter, Vector, joined, less
+from stockyard.scheduling.packing.price.preferences import Bought, split, too_large, within_counts, within_limits
 from stockyard.scheduling.packing.price.relaxation import Guide, Relaxation
 from stockyard.scheduling.packing.price.search import Search
 from stockyard.scheduling.packing.price.subsets import MOST_PODS, cheapest_split
-from stockyard.scheduling.packing.price.wishes import Bought, split, too_large, within_counts, within_limits
 from stockyard.scheduling.table import mask_of
 
 
@@ -54,25 +54,24 @@ class Packer:
         return self._plan(filled, nodes, self.barred)
 
     def plans(self, pods: Counts) -> list[Plan]:
-        """Plans that are found by price: as they come, then with smaller or with larger nodes where a wish asks for
-        them."""
+        """Plans that are found by price: as they come, then with smaller or with larger nodes where a preference asks for it."""
         filled = self._fill(pods)
         remaining = less(pods, joined(*filled))
         nodes = within_counts(self.problem, remaining, self.barred, self._by_price, self._filling)
         plans = [self._plan(filled, nodes, self.barred)]
-        wishes, total = self.problem.wishes, sum(self.problem.offers[node.offer].price for node in nodes)
+        preferences, total = self.problem.preferences, sum(self.problem.offers[node.offer].price for node in nodes)
         masks: list[int] = []
-        if wishes.least_nodes > len(nodes):
-            masks += [self._offers(total * share / wishes.least_nodes, math.inf) for share in (1.0, 1.25)]
-        if wishes.nodes and wishes.nodes < len(nodes):
-            masks += [self._offers(-1, total * share / wishes.nodes) for share in (0.3, 0.6, 0.9)]
+        if preferences.least_nodes > len(nodes):
+            masks += [self._offers(total * share / preferences.least_nodes, math.inf) for share in (1.0, 1.25)]
+        if preferences.nodes and preferences.nodes < len(nodes):
+            masks += [self._offers(-1, total * share / preferences.nodes) for share in (0.3, 0.6, 0.9)]
         for mask in masks:
             nodes = within_counts(self.problem, remaining, self.barred | mask, self._by_price, self._filling)
             plans.append(self._plan(filled, nodes, self.barred))
         return plans
 
     def _plan(self, filled: Sequence[Counts], nodes: Sequence[Bought], barred: int) -> Plan:
-        wishes, few = self.problem.wishes, barred
+        preferences, few = self.problem.preferences, barred
         for number, offer in enumerate(self.problem.offers):
             few |= (offer.limit is not None) << number
 
@@ -81,8 +80,8 @@ class Packer:
             column = market.cheapest(counts)
             return market.offers[column] if column >= 0 else -1
 
-        nodes = split(nodes, wishes.least_nodes, cheapest)
-        return Plan(self.problem, filled, within_limits(wishes, self.problem.offers, nodes))
+        nodes = split(nodes, preferences.least_nodes, cheapest)
+        return Plan(self.problem, filled, within_limits(preferences, self.problem.offers, nodes))
 
     def _offers(self, above: float, below: float) -> int:
         """The offers with a price between two, as a mask."""

@@ -217,12 +217,12 @@ class Search:
 
     def _picked(self, nodes: Sequence[Node], chance: random.Random) -> tuple[int, ...]:
         """Some nodes whose price is furthest above the worth of their pods, by chance."""
-        losses = []
+        wastes = []
         for number, node in enumerate(nodes):
-            loss = self.market.prices[node.column] - self.worth(node.counts)
-            losses.append((loss * (0.2 + chance.random()), number))
-        losses.sort(reverse=True)
-        return tuple(sorted(number for _, number in losses[: chance.choice((2, 3, 3, 4))]))
+            waste = self.market.prices[node.column] - self.worth(node.counts)
+            wastes.append((waste * (0.2 + chance.random()), number))
+        wastes.sort(reverse=True)
+        return tuple(sorted(number for _, number in wastes[: chance.choice((2, 3, 3, 4))]))
 
 
 def _dot(values: Sequence[float], amounts: Sequence[int]) -> float:

@@ -44,16 +44,16 @@ def solve(problem: FreeProblem, steps: int | None = None) -> Answer:
         plan
         for plan in packer.plans(pods)
         if all(plan.placed.get(shape, 0) >= count for shape, count in anchor.placed.items())
-        and (len(plan.nodes) >= problem.wishes.least_nodes or len(plan.nodes) >= len(anchor.nodes))
+        and (len(plan.nodes) >= problem.preferences.least_nodes or len(plan.nodes) >= len(anchor.nodes))
     ]
     best = min([*plans, anchor], key=lambda plan: (-sum(plan.placed.values()), plan.price))
     market = packer.market(packer.barred)
     certificate = linear_bound(problem, market, best.placed, packer.barred)
     linear = ceil(certificate.bound)
     bound, kind = _largest_bound(problem, market, best, linear, packer.barred, meter)
-    wishes = problem.wishes
+    preferences = problem.preferences
     without = linear
-    if wishes.largest:
+    if preferences.largest:
         without = ceil(linear_bound(problem, packer.market(0), best.placed, 0).bound)
     return Answer(
         bins=_bins(problem, market, best, packer.barred),
@@ -67,7 +67,7 @@ def solve(problem: FreeProblem, steps: int | None = None) -> Answer:
         linear=linear,
         bound=bound,
         kind=kind,
-        without_wishes=without,
+        without_preferences=without,
         certificate=certificate,
         steps=meter.spent,
     )
@@ -113,10 +113,10 @@ def _largest_bound(
 ) -> tuple[int, str]:
     """The largest bound and its kind."""
     bought: Counts = {shape: count for shape, count in plan.placed.items() if market.holders[shape]}
-    wishes = problem.wishes
+    preferences = problem.preferences
     if plan.price <= linear:
         return linear, "linear"
-    plain = not (problem.spaces or wishes.least_nodes or wishes.limited or market.scarce)
+    plain = not (problem.spaces or preferences.least_nodes or preferences.limited or market.scarce)
     if plain and sum(bought.values()) <= MOST_PODS:
         return plan.price, "optimal"
     bound, kind = linear, "linear"

@@ -66,8 +66,8 @@ def _described(offer: InstanceOffer) -> Iterator[tuple[str, str]]:
         return
     # Bare metal has none, which is a value of this label, too.
     yield "hypervisor", traits.hypervisor or ""
-    if traits.processor_maker is not None:
-        yield "cpu-manufacturer", _label(traits.processor_maker)
+    if traits.processor_manufacturer is not None:
+        yield "cpu-manufacturer", _label(traits.processor_manufacturer)
     if traits.encrypts_in_transit is not None:
         yield "encryption-in-transit-supported", _truth(traits.encrypts_in_transit)
     amounts = {

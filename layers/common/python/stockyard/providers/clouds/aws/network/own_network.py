@@ -11,7 +11,7 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.resources.cluster_building import ClusterBuilder
-from stockyard.providers.clouds.aws.resources.making import Fulfilment, Wish
+from stockyard.providers.clouds.aws.resources.making import DesiredResource, PresentResource
 
 AnyBuilder = ClusterBuilder[Any]
 
@@ -19,7 +19,7 @@ AnyBuilder = ClusterBuilder[Any]
 def vpc(builder: AnyBuilder, name: str, cidr: str) -> str:
     """The VPC, which gives its machines names."""
     create = builder.creation("create_vpc", "vpc", "Vpc", "VpcId", CidrBlock=cidr)
-    return builder.want(Wish(ec2_kinds.VPC, "main", name, create, partial(_give_names, builder))).vendor_id
+    return builder.want(DesiredResource(ec2_kinds.VPC, "main", name, create, partial(_give_names, builder))).vendor_id
 
 
 def internet_gateway(builder: AnyBuilder, name: str, vpc_id: str) -> str:
@@ -30,19 +30,19 @@ def internet_gateway(builder: AnyBuilder, name: str, vpc_id: str) -> str:
     def attach(gateway_id: str) -> None:
         _attach(builder, gateway_id, vpc_id)
 
-    return builder.want(Wish(ec2_kinds.INTERNET_GATEWAY, "main", name, create, attach)).vendor_id
+    return builder.want(DesiredResource(ec2_kinds.INTERNET_GATEWAY, "main", name, create, attach)).vendor_id
 
 
 def nat_gateway(
     builder: AnyBuilder, name: str, subnet_id: str, key: str = "main", address_key: str = "nat"
-) -> Fulfilment:
+) -> PresentResource:
     """A gateway in a public subnet, with an address of its own, by which private subnets get out."""
     create = builder.creation("allocate_address", "elastic-ip", "AllocationId", Domain="vpc")
-    address = builder.want(Wish(ec2_kinds.ADDRESS, address_key, name, create)).vendor_id
+    address = builder.want(DesiredResource(ec2_kinds.ADDRESS, address_key, name, create)).vendor_id
     placed = {"SubnetId": subnet_id, "AllocationId": address}
     path = ("NatGateway", "NatGatewayId")
     create = builder.creation("create_nat_gateway", "natgateway", *path, by_token=True, **placed)
-    return builder.want(Wish(ec2_kinds.NAT_GATEWAY, key, name, create))
+    return builder.want(DesiredResource(ec2_kinds.NAT_GATEWAY, key, name, create))
 
 
 def route_table(
@@ -66,8 +66,8 @@ def route_table(
             if subnet not in associated:
                 builder.calls.call("ec2", "associate_route_table", RouteTableId=table, SubnetId=subnet)
 
-    wish = Wish(ec2_kinds.ROUTE_TABLE, key, name, create, configure, detail={"subnets": list(subnets)})
-    table = builder.want(wish).vendor_id
+    desired = DesiredResource(ec2_kinds.ROUTE_TABLE, key, name, create, configure, detail={"subnets": list(subnets)})
+    table = builder.want(desired).vendor_id
     line = builder.ledger.find(ec2_kinds.ROUTE_TABLE.name, key)
     if line is not None and list(line.detail.get("subnets") or ()) != list(subnets):
         # The network has grown, or has other gateways than before.
@@ -95,9 +95,9 @@ def s3_endpoint(builder: AnyBuilder, name: str, vpc_id: str, tables: Sequence[st
     def configure(endpoint: str) -> None:
         _route_by(builder, endpoint, tables)
 
-    wish = Wish(ec2_kinds.VPC_ENDPOINT, "s3", name, create, configure, detail={"tables": list(tables)})
+    desired = DesiredResource(ec2_kinds.VPC_ENDPOINT, "s3", name, create, configure, detail={"tables": list(tables)})
     try:
-        endpoint = builder.want(wish).vendor_id
+        endpoint = builder.want(desired).vendor_id
         line = builder.ledger.find(ec2_kinds.VPC_ENDPOINT.name, "s3")
         if line is not None and list(line.detail.get("tables") or ()) != list(tables):
             # The network has other zones or gateways than before.

@@ -17,7 +17,7 @@ from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds.base import GIVEN_NETWORK, State
 from stockyard.providers.clouds.aws.kinds.registry import KINDS
-from stockyard.providers.clouds.aws.resources.making import Create, Maker
+from stockyard.providers.clouds.aws.resources.making import Create, Reconciler
 from stockyard.providers.clouds.aws.sessions import account_number
 
 _LOST = "Delete the cluster and create it again; the cloud has lost a part of it."
@@ -37,7 +37,7 @@ Config = TypeVar("Config", bound=ClusterConfig)
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterBuilder(Maker, Generic[Config]):
+class ClusterBuilder(Reconciler, Generic[Config]):
     """One phase of one cluster."""
 
     work: CloudWork

@@ -32,7 +32,7 @@ Create = Callable[[Resource, dict[str, str]], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Fulfilment:
+class PresentResource:
     """A thing that is there. ``pending``: it cannot be used yet."""
 
     vendor_id: str
@@ -40,7 +40,7 @@ class Fulfilment:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DesiredResource:
     """Description of a wanted thing. ``identity``: the name is unique in AWS, so that it is looked up by name."""
 
     kind: Kind
@@ -54,7 +54,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class Reconciler:
     """One phase of one owner's work.
 
     ``visibility_seconds`` is how long the cloud may hide what was just made; ``kinds`` are all that the ledger may
@@ -85,85 +85,85 @@ class Maker:
 
     # --- making -----------------------------------------------------------------------------------------------------
 
-    def want(self, wish: Wish) -> Fulfilment:
+    def want(self, desired: DesiredResource) -> PresentResource:
         """Bring one thing about, or find it. Raises ``NotYetVisible`` when it may be there but hidden."""
-        line = self.ledger.find(wish.kind.name, wish.key)
+        line = self.ledger.find(desired.kind.name, desired.key)
         state = State.PRESENT
         if line is not None and line.state == "made":
-            state = wish.kind.state(self.calls, line.vendor_id)
+            state = desired.kind.state(self.calls, line.vendor_id)
             if state in (State.LEAVING, State.FAILED):
-                raise VendorRefused(f"{wish.kind.name} {line.vendor_id} is {state.value}", hint=self.lost)
+                raise VendorRefused(f"{desired.kind.name} {line.vendor_id} is {state.value}", hint=self.lost)
             if state is State.ABSENT and not self.recent(line.made_at):
                 self.ledger.gone(line)
                 line = None
         if line is None or line.state != "made":
-            line = self._adopted(wish, line) or self._created(wish, line)
-            state = wish.kind.state(self.calls, line.vendor_id)
-        if wish.configure is not None and not line.detail.get("configured"):
-            wish.configure(line.vendor_id)
+            line = self._adopted(desired, line) or self._created(desired, line)
+            state = desired.kind.state(self.calls, line.vendor_id)
+        if desired.configure is not None and not line.detail.get("configured"):
+            desired.configure(line.vendor_id)
             line = self.ledger.made(line, line.vendor_id, {**line.detail, "configured": True})
-        return Fulfilment(line.vendor_id, state is State.PENDING)
+        return PresentResource(line.vendor_id, state is State.PENDING)
 
-    def _adopted(self, wish: Wish, line: Resource | None) -> Resource | None:
+    def _adopted(self, desired: DesiredResource, line: Resource | None) -> Resource | None:
         """The line, made, when an earlier try has made the thing and could not say so."""
         if line is None:
             return None
-        vendor_id = self._owned_id(wish, line)
+        vendor_id = self._owned_id(desired, line)
         if vendor_id:
             return self.ledger.made(line, vendor_id, line.detail)
-        if not wish.kind.repeatable and self.recent(line.intended_at):
-            raise NotYetVisible(f"{wish.kind.name} {wish.key} may have been made and is not shown yet")
+        if not desired.kind.repeatable and self.recent(line.intended_at):
+            raise NotYetVisible(f"{desired.kind.name} {desired.key} may have been made and is not shown yet")
         return None
 
-    def _owned_id(self, wish: Wish, line: Resource) -> str:
+    def _owned_id(self, desired: DesiredResource, line: Resource) -> str:
         line_tags = tags.of_key(self.owner, line.kind, line.key)
-        matches = wish.kind.search(self.calls, line_tags, wish.name if wish.identity else None)
+        matches = desired.kind.search(self.calls, line_tags, desired.name if desired.identity else None)
         owned = sorted(item.vendor_id for item in matches if tags.carries(item.tags, line_tags))
         return owned[0] if owned else ""
 
-    def _created(self, wish: Wish, before: Resource | None) -> Resource:
-        detail = {**(wish.detail or {}), "name": wish.name}
-        if before is not None and not wish.kind.repeatable:
+    def _created(self, desired: DesiredResource, before: Resource | None) -> Resource:
+        detail = {**(desired.detail or {}), "name": desired.name}
+        if before is not None and not desired.kind.repeatable:
             detail = {**detail, **before.detail}
         # Also after an earlier try: a new intent starts a new wait, should this try's answer be lost too.
-        line = self.ledger.intend(wish.kind.name, wish.key, detail)
+        line = self.ledger.intend(desired.kind.name, desired.key, detail)
         if line.state == "made":
             return line
         try:
             # The first try's moment: a repeated call must not differ, or its client token is refused.
             since = str(line.detail.get("since") or line.intended_at)
-            marks = tags.full(self.owner, line.kind, line.key, wish.name, since) | dict(wish.extra_tags or {})
-            vendor_id = wish.create(line, marks)
+            marks = tags.full(self.owner, line.kind, line.key, desired.name, since) | dict(desired.extra_tags or {})
+            vendor_id = desired.create(line, marks)
         except (VendorTimeout, VendorUnavailable):
             raise  # It may have happened: the line stays intended.
         except VendorError as error:
-            vendor_id = self._despite(error, wish, line)
+            vendor_id = self._despite(error, desired, line)
         return self.ledger.made(line, vendor_id, line.detail)
 
-    def _despite(self, error: VendorError, wish: Wish, line: Resource) -> str:
+    def _despite(self, error: VendorError, desired: DesiredResource, line: Resource) -> str:
         """Find the thing that is there under the name already, if it is ours. Otherwise nothing was made, and the line
         says so."""
         if DUPLICATE.fullmatch(error.code) or error.code == IN_USE:
-            vendor_id = self._owned_id(wish, line)
+            vendor_id = self._owned_id(desired, line)
             if vendor_id:
                 return vendor_id
-            if self.recent(self._taken_at(wish, line)):
-                raise NotYetVisible(f"{wish.name} exists and is not shown yet", code=error.code) from error
+            if self.recent(self._taken_at(desired, line)):
+                raise NotYetVisible(f"{desired.name} exists and is not shown yet", code=error.code) from error
         if error.code == REPEATED:
             raise error  # The thing is there: the line stays intended until it is shown, or a removal finds it.
         self.ledger.gone(line)
-        if error.code == IN_USE and wish.identity and wish.kind.search(self.calls, {}, wish.name):
+        if error.code == IN_USE and desired.identity and desired.kind.search(self.calls, {}, desired.name):
             hint = "Something that is not ours has the same name; rename or remove it."
             raise VendorRefused(error.detail, code=error.code, hint=hint) from error
         raise error
 
-    def _taken_at(self, wish: Wish, line: Resource) -> str:
+    def _taken_at(self, desired: DesiredResource, line: Resource) -> str:
         """Moment when the cloud first said that the name is taken. What is ours is shown soon after, else it is not
         ours."""
         taken_at = line.detail.get("taken_at")
         if taken_at is None:
             taken_at = to_text(self.now)
-            self.ledger.intend(wish.kind.name, wish.key, {"taken_at": taken_at})
+            self.ledger.intend(desired.kind.name, desired.key, {"taken_at": taken_at})
         return str(taken_at)
 
     # --- unmaking ---------------------------------------------------------------------------------------------------

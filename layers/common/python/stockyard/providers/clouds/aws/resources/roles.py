@@ -10,7 +10,7 @@ from stockyard.domain.records import CloudAccount, Resource
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
 from stockyard.providers.clouds.aws.resources.cluster_building import ClusterBuilder
-from stockyard.providers.clouds.aws.resources.making import Wish
+from stockyard.providers.clouds.aws.resources.making import DesiredResource
 from stockyard.providers.clouds.aws.sessions import account_number, partition
 
 
@@ -41,4 +41,4 @@ def bounded_role(
         )
         return name
 
-    return builder.want(Wish(iam_kinds.ROLE, key, name, create, configure, identity=True)).vendor_id
+    return builder.want(DesiredResource(iam_kinds.ROLE, key, name, create, configure, identity=True)).vendor_id

@@ -28,7 +28,7 @@ from stockyard.providers.clouds.aws.policies import template_versions
 from stockyard.providers.clouds.aws.policies.backup import FOLDER, KEY_ACTIONS, VIA_S3
 from stockyard.providers.clouds.aws.policies.statements import policy
 from stockyard.providers.clouds.aws.sessions import account_number, partition
-from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.building import Builder, DesiredResource
 from stockyard.providers.clusters.ec2.configuration import region
 
 KEY, ROLE_KEY = "etcd", "control-plane"
@@ -70,7 +70,7 @@ def ensure(builder: Builder) -> None:
     backup = backup_of(builder.work.cluster)
     if backup is not None and not backup.get("bucket"):
         name = builder.name(KEY)
-        builder.want(Wish(s3_kinds.BUCKET, KEY, name, partial(_create, builder, name), identity=True))
+        builder.want(DesiredResource(s3_kinds.BUCKET, KEY, name, partial(_create, builder, name), identity=True))
     grant(builder)
 
 

@@ -17,7 +17,7 @@ from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.catalog import images, volume_keys
 from stockyard.providers.clouds.aws.kinds import dlm as dlm_kinds
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
-from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.building import Builder, DesiredResource
 from stockyard.providers.clusters.ec2.configuration import etcd_snapshots, etcd_volume_gib
 
 KEY = "etcd"
@@ -89,7 +89,7 @@ def _volume(builder: Builder, zone: str) -> str:
     detail = {"zone": zone, "gib": etcd_volume_gib(builder.work.cluster), "volume_key": key}
     target = dlm_kinds.target(builder.work.cluster.id)
     return builder.want(
-        Wish(ec2_kinds.VOLUME, KEY, builder.name(KEY), create, detail=detail, extra_tags=target)
+        DesiredResource(ec2_kinds.VOLUME, KEY, builder.name(KEY), create, detail=detail, extra_tags=target)
     ).vendor_id
 
 
@@ -125,7 +125,7 @@ def of_snapshots(marks: Mapping[str, str], owner: tags.Owner) -> list[dict[str, 
 
 def _policy(builder: Builder) -> None:
     name = builder.name("etcd-snapshots")
-    builder.want(Wish(dlm_kinds.SNAPSHOT_POLICY, KEY, name, partial(_create_policy, builder)))
+    builder.want(DesiredResource(dlm_kinds.SNAPSHOT_POLICY, KEY, name, partial(_create_policy, builder)))
 
 
 def _create_policy(builder: Builder, line: Resource, marks: dict[str, str]) -> str:

@@ -16,7 +16,7 @@ from stockyard.providers.clouds.aws.policies import controller as controller_sta
 from stockyard.providers.clouds.aws.policies.boundary import NODE_ACTIONS, boundary_arn
 from stockyard.providers.clouds.aws.policies.statements import policy, trust
 from stockyard.providers.clouds.aws.resources import roles
-from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.building import Builder, DesiredResource
 from stockyard.providers.clusters.ec2.configuration import cloud_controllers
 from stockyard.providers.clusters.ec2.members import etcd_backup
 
@@ -64,7 +64,7 @@ def _identity(builder: Builder, key: str, role_suffix: str, profile_suffix: str,
     boundary = boundary_arn(builder.work.account, builder.config.name_prefix)
     roles.bounded_role(builder, key, role, _TRUST, boundary, put_policy)
     carry = partial(_carry, builder, role)
-    builder.want(Wish(iam_kinds.INSTANCE_PROFILE, key, profile, create_profile, carry, identity=True))
+    builder.want(DesiredResource(iam_kinds.INSTANCE_PROFILE, key, profile, create_profile, carry, identity=True))
 
 
 def _carry(builder: Builder, role: str, profile: str) -> None:

@@ -19,7 +19,7 @@ from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.catalog import images, volume_keys
 from stockyard.providers.clouds.aws.catalog.type_labels import GPU_NAME
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
-from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.building import Builder, DesiredResource
 from stockyard.providers.clusters.ec2.configuration import cloud_controllers, control_plane_disk_gib
 from stockyard.providers.clusters.ec2.members import etcd_volume, identity, ways
 from stockyard.providers.clusters.ec2.network import hubs, network, security
@@ -39,7 +39,7 @@ def ensure(builder: Builder) -> Outcome:
     """
     line = builder.work.ledger.find(ec2_kinds.INSTANCE.name, KEY)
     detail = dict(line.detail) if line else _choice(builder)
-    wish = Wish(
+    desired = DesiredResource(
         ec2_kinds.INSTANCE,
         KEY,
         builder.name("control-plane"),
@@ -48,7 +48,7 @@ def ensure(builder: Builder) -> Outcome:
         extra_tags={tags.kubernetes(builder.work.cluster.client_id): "owned"},
     )
     try:
-        instance = builder.want(wish)
+        instance = builder.want(desired)
     except VendorError as error:
         # At once: the workflow counts its retries of a state, and a wait between would begin its count anew.
         _next_way(builder, detail, error)

@@ -61,11 +61,11 @@ def zones(builder: Builder) -> list[str]:
     if group_zones:
         places = [place for place in places if place[1] in group_zones]
     if is_given(settings) and len(places) > 1:
-        places = _standing(builder, places) or places
+        places = _present(builder, places) or places
     return list(dict.fromkeys(zone for _, zone in places))
 
 
-def _standing(builder: Builder, places: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _present(builder: Builder, places: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     # Filtered: a call that names one by its id is refused when that is gone.
     words = [{"Name": "subnet-id", "Values": [subnet for subnet, _ in places]}]
     there = {

@@ -19,7 +19,7 @@ from stockyard.providers.clouds.aws.catalog import images, offerings, volume_key
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import State
-from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.building import Builder, DesiredResource
 from stockyard.providers.clusters.ec2.network import network, rules, security
 from stockyard.providers.clusters.ec2.network.network_configuration import BASTION_DISK_GIB, bastion_of
 from stockyard.providers.clusters.ec2.network.rules import port_rule
@@ -105,8 +105,8 @@ def _machine(builder: Builder, settings: Mapping[str, Any], subnet: str, group: 
     def create(line: Resource, marks: dict[str, str]) -> str:
         return _run(builder, line, marks, {"SubnetId": subnet, "Groups": [group]})
 
-    wish = Wish(ec2_kinds.INSTANCE, KEY, builder.name(KEY), create, detail=detail)
-    machine_id = builder.want(wish).vendor_id
+    desired = DesiredResource(ec2_kinds.INSTANCE, KEY, builder.name(KEY), create, detail=detail)
+    machine_id = builder.want(desired).vendor_id
     try:
         described = ec2_kinds.INSTANCE.describe(builder.calls, machine_id)
     except VendorNotFound as error:

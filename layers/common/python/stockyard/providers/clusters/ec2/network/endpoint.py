@@ -11,7 +11,7 @@ from stockyard.ports import Outcome
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.kinds import elb as elb_kinds
-from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.building import Builder, DesiredResource
 from stockyard.providers.clusters.ec2.network import hubs, network, security
 from stockyard.providers.clusters.ec2.network.security import API_PORT
 
@@ -47,8 +47,8 @@ def ensure(builder: Builder) -> Outcome:
 
     configure = partial(_configure, builder, group)
     detail = {"subnets": list(net.balanced)}
-    wish = Wish(elb_kinds.LOAD_BALANCER, "api", name, create, configure, detail=detail, identity=True)
-    arn = builder.want(wish).vendor_id
+    desired = DesiredResource(elb_kinds.LOAD_BALANCER, "api", name, create, configure, detail=detail, identity=True)
+    arn = builder.want(desired).vendor_id
     _spread(builder, arn, net)
     hubs.ensure(builder, net.vpc_id, arn, short_name(builder, hubs.KEY))
     waiting = network.without_leaving(builder)
@@ -96,7 +96,7 @@ def target_group(builder: Builder, net: network.Network) -> str:
         )
         return str(answer["TargetGroups"][0]["TargetGroupArn"])
 
-    return builder.want(Wish(elb_kinds.TARGET_GROUP, "api", name, create, identity=True)).vendor_id
+    return builder.want(DesiredResource(elb_kinds.TARGET_GROUP, "api", name, create, identity=True)).vendor_id
 
 
 def made_target_group(builder: Builder) -> str:

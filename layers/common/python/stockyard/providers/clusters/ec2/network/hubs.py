@@ -13,7 +13,7 @@ from stockyard.domain.records import Resource
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.kinds import elb as elb_kinds
-from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.building import Builder, DesiredResource
 from stockyard.providers.clusters.ec2.configuration import EVERYWHERE
 from stockyard.providers.clusters.ec2.network.rules import udp_rule
 
@@ -46,8 +46,8 @@ def ensure(builder: Builder, vpc: str, load_balancer: str, stem: str) -> None:
     ports = {listener.get("Port") for listener in listeners}
     for slot in range(overlay.HUBS):
         create = partial(_create, builder, vpc, f"{stem}{slot}")
-        wish = Wish(elb_kinds.TARGET_GROUP, f"{KEY}-{slot}", f"{stem}{slot}", create, identity=True)
-        group = builder.want(wish).vendor_id
+        desired = DesiredResource(elb_kinds.TARGET_GROUP, f"{KEY}-{slot}", f"{stem}{slot}", create, identity=True)
+        group = builder.want(desired).vendor_id
         if overlay.PORT + slot in ports:
             continue
         with accepting("DuplicateListener"):

@@ -14,8 +14,8 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import GIVEN_NETWORK
 from stockyard.providers.clouds.aws.network import own_network
-from stockyard.providers.clouds.aws.resources.making import Fulfilment
-from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clouds.aws.resources.making import PresentResource
+from stockyard.providers.clusters.ec2.building import Builder, DesiredResource
 from stockyard.providers.clusters.ec2.configuration import vpc_cidr
 from stockyard.providers.clusters.ec2.network import layout, named_subnets, tenant_network, zones
 from stockyard.providers.clusters.ec2.network.layout import LETTERS, PRIVATE, PUBLIC
@@ -57,8 +57,8 @@ class _OwnNetwork:
         lines, cluster = _subnet_lines(work), work.cluster
         generations = [_generation(line) for line in lines.values() if line.detail.get("zones")]
         present = _zones_of(lines, generations)
-        standing = [zone for index, zone in enumerate(present) if _has_subnet(lines, index)]
-        wanted_zones = zones.cluster_zones(calls, cluster, standing) if calls is not None else standing
+        present_zones = [zone for index, zone in enumerate(present) if _has_subnet(lines, index)]
+        wanted_zones = zones.cluster_zones(calls, cluster, present_zones) if calls is not None else present_zones
         named = [str(zone) for zone in cluster.settings.get("zones") or ()]
         names = layout.merged(present, wanted_zones)
         if len(names) > layout.MOST_ZONES:
@@ -67,7 +67,7 @@ class _OwnNetwork:
             generations.append(names[:_ZONES_BEFORE])
         ranges = layout.laid_out(vpc_cidr(cluster), layout.counts_of(generations, len(names)))
         staying = [names.index(zone) for zone in names if zone in wanted_zones and (not named or zone in named)]
-        leaving = [names.index(zone) for zone in standing if names.index(zone) not in staying]
+        leaving = [names.index(zone) for zone in present_zones if names.index(zone) not in staying]
         gateways = staying if has_nat_in_each_zone(cluster.settings) else [0]
         return cls(tuple(names), ranges, tuple(staying), tuple(leaving), tuple(gateways))
 
@@ -295,12 +295,12 @@ def _subnets(builder: Builder, vpc: str, plan: _OwnNetwork) -> dict[str, str]:
         # A line of an earlier release keeps its own, which tells as much.
         known_zones = {"zones": _generation(lines[key])} if key in lines and lines[key].detail.get("zones") else {}
         detail = {"zone": zone, "zones": list(plan.zones), **known_zones}
-        wish = Wish(ec2_kinds.SUBNET, key, builder.name(key), create, detail=detail, extra_tags=extra)
-        subnet_ids[key] = builder.want(wish).vendor_id
+        desired = DesiredResource(ec2_kinds.SUBNET, key, builder.name(key), create, detail=detail, extra_tags=extra)
+        subnet_ids[key] = builder.want(desired).vendor_id
     return subnet_ids
 
 
-def _nat_gateway(builder: Builder, index: int, subnet: str) -> Fulfilment:
+def _nat_gateway(builder: Builder, index: int, subnet: str) -> PresentResource:
     name = builder.name("nat" if index == 0 else f"nat-{LETTERS[index]}")
     return own_network.nat_gateway(builder, name, subnet, _nat_key(index), _address_key(index))
 

@@ -11,7 +11,7 @@ from typing import Any
 from stockyard.providers.clouds.aws.errors import accepting
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.network.security_groups import authorize
-from stockyard.providers.clusters.ec2.building import Builder, Wish
+from stockyard.providers.clusters.ec2.building import Builder, DesiredResource
 
 RULES = "rules"
 """What the ledger calls them: texts such as ``22 203.0.113.0/24`` and ``-1 sg-0123``."""
@@ -53,7 +53,9 @@ def group(
 
     kind = ec2_kinds.SECURITY_GROUP
     detail = {RULES: list(wanted_rules)}
-    vendor_id = builder.want(Wish(kind, key, name, create, configure, detail=detail, extra_tags=extra)).vendor_id
+    vendor_id = builder.want(
+        DesiredResource(kind, key, name, create, configure, detail=detail, extra_tags=extra)
+    ).vendor_id
     line = builder.ledger.find(kind.name, key)
     if line is not None and line.detail.get(RULES) != list(wanted_rules):
         former = line.detail.get(RULES)

@@ -15,7 +15,7 @@ from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
 from stockyard.providers.clouds.aws.sessions import partition
 from stockyard.providers.clusters.eks import names
 from stockyard.providers.clusters.eks.access import creator, identity
-from stockyard.providers.clusters.eks.building import Builder, Wish
+from stockyard.providers.clusters.eks.building import Builder, DesiredResource
 
 POLICIES = {
     VIEWER: "AmazonEKSViewPolicy",
@@ -54,7 +54,9 @@ def _entry(builder: Builder, cluster: str, role: str, entry_type: str) -> str:
     principal = identity.arn(builder, role)
     create = partial(_create, builder, cluster, principal, entry_type)
     detail = {_ROLE_ID: _role_id(builder, role)}
-    builder.want(Wish(eks_kinds.ACCESS_ENTRY, role, f"{cluster}/{principal}", create, detail=detail, identity=True))
+    builder.want(
+        DesiredResource(eks_kinds.ACCESS_ENTRY, role, f"{cluster}/{principal}", create, detail=detail, identity=True)
+    )
     return principal
 
 

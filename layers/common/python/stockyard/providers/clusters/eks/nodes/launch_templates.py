@@ -15,7 +15,7 @@ from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import State
 from stockyard.providers.clouds.aws.policies import template_versions
 from stockyard.providers.clusters.eks import names
-from stockyard.providers.clusters.eks.building import Builder, Wish
+from stockyard.providers.clusters.eks.building import Builder, DesiredResource
 from stockyard.providers.clusters.eks.configuration import EFA, has_placement_group, is_by_template
 
 ROOT_DEVICE = "/dev/xvda"
@@ -55,7 +55,7 @@ def ensure(builder: Builder, key: str, name: str, group: Mapping[str, Any], secu
 
     key_of_disks = volume_keys.of_account(builder.work.account, builder.calls.region)
     detail = {SECURITY_GROUPS: list(security_groups), VOLUME_KEY: key_of_disks, PLACEMENT: placement}
-    builder.want(Wish(ec2_kinds.LAUNCH_TEMPLATE, key, name, create, detail=detail, identity=True))
+    builder.want(DesiredResource(ec2_kinds.LAUNCH_TEMPLATE, key, name, create, detail=detail, identity=True))
 
 
 def lack(builder: Builder, key: str, security_groups: Sequence[str]) -> str | None:
@@ -149,7 +149,7 @@ def _placement_group(builder: Builder, key: str, group: Mapping[str, Any]) -> st
         )
         return str(answer["PlacementGroup"]["GroupId"])
 
-    builder.want(Wish(ec2_kinds.PLACEMENT_GROUP, key, name, create))
+    builder.want(DesiredResource(ec2_kinds.PLACEMENT_GROUP, key, name, create))
     return name
 
 

@@ -18,7 +18,7 @@ from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds import eks as eks_kinds
 from stockyard.providers.clusters.eks import addons, control_plane, names, network
 from stockyard.providers.clusters.eks.access import identity
-from stockyard.providers.clusters.eks.building import Builder, Wish
+from stockyard.providers.clusters.eks.building import Builder, DesiredResource
 from stockyard.providers.clusters.eks.configuration import EFA, is_by_template, node_groups
 from stockyard.providers.clusters.eks.groups import node_labels, shape
 from stockyard.providers.clusters.eks.nodes import launch_templates, scaling
@@ -212,7 +212,7 @@ def _make(builder: Builder, group: Mapping[str, Any], generation: Generation) ->
     group_name = generation.name(builder.work.cluster)
     name = f"{names.cluster_name(builder.work.cluster)}/{group_name}"
     detail = {_SHAPE: shape(group), _LIMITS: scaling.first(builder, group), _PLACES: _places(builder, group)}
-    builder.want(Wish(eks_kinds.NODE_GROUP, generation.key, name, create, detail=detail, identity=True))
+    builder.want(DesiredResource(eks_kinds.NODE_GROUP, generation.key, name, create, detail=detail, identity=True))
 
 
 def _places(builder: Builder, group: Mapping[str, Any]) -> list[str]:

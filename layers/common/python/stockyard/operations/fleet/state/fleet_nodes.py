@@ -1,4 +1,4 @@
-"""The picture of a cluster's nodes: what is there, what is on its way, and what is free on each.
+"""The state of a cluster's nodes: what is there, what is on its way, and what is free on each.
 
 Nobody else reads claims, the catalogue or reports for that: scale-up, consolidation, its preview, the check before
 nodes leave, plans and placements all ask ``fleet_state``.

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agent.stockyard_agent.cluster import pod_picture
+from agent.stockyard_agent.cluster import pod_state
 from agent.stockyard_agent.cluster.daemon_sets import DaemonSet
-from agent.stockyard_agent.cluster.pod_picture import Picture, picture_of, without_news
+from agent.stockyard_agent.cluster.pod_state import PodState, pod_state_of, without_news
 from agent.stockyard_agent.cluster.pod_templates import (
     canonical,
     claims_of,
@@ -33,8 +33,8 @@ def known_pod(name: str, node: str = "", *, labels: Any = None, daemon_set: str 
     return KnownPod("web", name, tuple(sorted((labels or {}).items())), part, node, not node, (), daemon_set)
 
 
-def drawn(*pods: KnownPod, daemons: Iterable[DaemonSet] = ()) -> Picture:
-    return picture_of(pods, daemons, lambda *_: ())
+def drawn(*pods: KnownPod, daemons: Iterable[DaemonSet] = ()) -> PodState:
+    return pod_state_of(pods, daemons, lambda *_: ())
 
 
 def cpu(amount: str) -> list[dict[str, Any]]:
@@ -46,9 +46,9 @@ def test_names_images_and_labels_that_no_rule_reads_make_no_difference() -> None
         known_pod(f"web-{n}", containers=[{**cpu("1")[0], "image": f"x:{n}"}], labels={"index": str(n)}, nodeName=None)
         for n in (1, 2)
     )
-    picture = drawn(first, second)
-    assert list(picture.pending.values()) == [{"count": 2, "names": ["web/web-1", "web/web-2"]}]
-    (template,) = picture.groups.values()
+    state = drawn(first, second)
+    assert list(state.pending.values()) == [{"count": 2, "names": ["web/web-1", "web/web-2"]}]
+    (template,) = state.groups.values()
     assert template == {
         "namespace": "web", "labels": {}, "spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]},
     }  # fmt: skip
@@ -70,9 +70,9 @@ RULES: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", RULES)
 def test_what_scheduling_reads_makes_another_group_and_arrives(name: str) -> None:
-    picture = drawn(known_pod("plain"), known_pod("special", **{name: RULES[name]}))
-    assert len(picture.pending) == 2
-    template = next(template for template in picture.groups.values() if template["spec"])
+    state = drawn(known_pod("plain"), known_pod("special", **{name: RULES[name]}))
+    assert len(state.pending) == 2
+    template = next(template for template in state.groups.values() if template["spec"])
     assert read_pod({"spec": template["spec"]}) == read_pod({"spec": {name: RULES[name]}})
 
 
@@ -102,26 +102,26 @@ def test_ports_count_on_the_node_alone() -> None:
 )
 def test_labels_that_a_rule_of_any_pod_selects_by_are_told_of_all(rules: dict[str, Any]) -> None:
     labels = {"app": "web", "hash": "x"}
-    picture = drawn(known_pod("one", labels=labels, **rules), known_pod("two", "n1", labels=labels))
-    assert [template["labels"] for template in picture.groups.values()] == [{"app": "web"}] * 2
+    state = drawn(known_pod("one", labels=labels, **rules), known_pod("two", "n1", labels=labels))
+    assert [template["labels"] for template in state.groups.values()] == [{"app": "web"}] * 2
 
 
 def test_gangs_are_told_apart() -> None:
     label = "scheduling.x-k8s.io/pod-group"
-    picture = drawn(*(known_pod(name, labels={label: name}) for name in ("a", "b")))
-    assert len(picture.pending) == 2
+    state = drawn(*(known_pod(name, labels={label: name}) for name in ("a", "b")))
+    assert len(state.pending) == 2
 
 
 def test_pods_with_a_node_are_counted_by_it() -> None:
-    picture = drawn(*(known_pod(f"web-{n}", f"n{n % 2}", containers=cpu("1")) for n in range(5)))
-    (group,) = picture.groups
-    assert picture.running == {"n0": {group: 3}, "n1": {group: 2}}
+    state = drawn(*(known_pod(f"web-{n}", f"n{n % 2}", containers=cpu("1")) for n in range(5)))
+    (group,) = state.groups
+    assert state.running == {"n0": {group: 3}, "n1": {group: 2}}
 
 
 def test_pods_that_end_are_told_apart() -> None:
     stays = known_pod("web-1", "n1", containers=cpu("1"))
-    picture = drawn(stays, replace(stays, name="web-2", ending=True), replace(stays, name="web-3", ending=True))
-    counts = {picture.groups[group].get("ending", False): count for group, count in picture.running["n1"].items()}
+    state = drawn(stays, replace(stays, name="web-2", ending=True), replace(stays, name="web-3", ending=True))
+    counts = {state.groups[group].get("ending", False): count for group, count in state.running["n1"].items()}
     assert counts == {False: 1, True: 2}
 
 
@@ -131,15 +131,15 @@ def test_pods_of_a_daemon_set_are_one_group_wherever_they_run() -> None:
         own = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
         return known_pod(f"proxy-{node}", node, daemon_set="web/proxy", affinity={"nodeAffinity": own})
 
-    picture = drawn(pod("n1"), pod("n2"))
-    (template,) = picture.groups.values()
+    state = drawn(pod("n1"), pod("n2"))
+    (template,) = state.groups.values()
     assert (template["daemon_set"], template["spec"]) == ("web/proxy", {})
 
 
 def test_a_daemon_set_tolerates_what_its_controller_adds() -> None:
     part = daemon_part({"containers": cpu("1"), "tolerations": [{"key": "mine", "operator": "Exists"}]})
-    picture = drawn(daemons=[DaemonSet("web/proxy", "web", (), part)])
-    template = picture.groups[picture.daemon_sets["web/proxy"]]
+    state = drawn(daemons=[DaemonSet("web/proxy", "web", (), part)])
+    template = state.groups[state.daemon_sets["web/proxy"]]
     keys = [toleration["key"] for toleration in template["spec"]["tolerations"]]
     assert keys[:2] == ["mine", "node.kubernetes.io/not-ready"]
     assert "node.kubernetes.io/unschedulable" in keys
@@ -210,12 +210,12 @@ def test_of_equal_pods_that_wait_the_first_by_name_says_why() -> None:
         replace(known_pod(name), refusal=text)
         for name, text in (("web-3", "third"), ("web-1", ""), ("web-2", "second"))
     ]
-    picture = drawn(*pods)
-    ((group, waiting),) = picture.pending.items()
+    state = drawn(*pods)
+    ((group, waiting),) = state.pending.items()
     assert waiting == {"count": 3, "names": ["web/web-1", "web/web-2", "web/web-3"], "message": "second"}
     assert drawn(*(replace(pod, refusal="") for pod in pods)).pending.keys() == {group}
     # A Stockyard of before does not know of it.
-    assert "message" not in without_news(picture.whole())["pending"][group]
+    assert "message" not in without_news(state.whole())["pending"][group]
 
 
 def test_a_pod_that_neither_waits_nor_has_a_node_is_not_told() -> None:
@@ -238,11 +238,11 @@ def test_nodes_that_pods_are_given_before_they_are_bound(pod: Object, expected: 
 
 def test_a_pod_with_a_nominated_node_keeps_its_room_there_and_does_not_wait() -> None:
     pods = [replace(known_pod("web-1"), nominated="n1"), replace(known_pod("web-2"), nominated="gone")]
-    picture = picture_of(pods, (), lambda *_: (), {"n1"})
-    (group,) = picture.groups
-    assert picture.nominated == {"n1": {group: 1}}
-    assert picture.pending == {group: {"count": 1, "names": ["web/web-2"]}}
-    assert picture.changes(Picture())["nominated"] == picture.nominated
+    state = pod_state_of(pods, (), lambda *_: (), {"n1"})
+    (group,) = state.groups
+    assert state.nominated == {"n1": {group: 1}}
+    assert state.pending == {group: {"count": 1, "names": ["web/web-2"]}}
+    assert state.changes(PodState())["nominated"] == state.nominated
 
 
 # --- volumes ----------------------------------------------------------------------------------------------------------
@@ -298,39 +298,39 @@ def test_claims_of_a_pod_are_those_it_names_and_those_made_for_it() -> None:
 
 def test_pods_are_told_with_the_places_of_their_volumes_or_not_at_all() -> None:
     pods = [replace(known_pod(name), claims=(name,)) for name in ("bound", "missing")]
-    picture = picture_of(pods, (), VOLUMES.places)
-    (template,) = picture.groups.values()
+    state = pod_state_of(pods, (), VOLUMES.places)
+    (template,) = state.groups.values()
     assert template["volumes"] == [[zone("a")]]
-    assert [waiting["names"] for waiting in picture.pending.values()] == [["web/bound"]]
+    assert [waiting["names"] for waiting in state.pending.values()] == [["web/bound"]]
 
 
 # --- many -------------------------------------------------------------------------------------------------------------
 
 
 def test_of_too_many_different_pods_on_nodes_the_room_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_picture, "MOST_GROUPS", 4)
+    monkeypatch.setattr(pod_state, "MOST_GROUPS", 4)
     running = [known_pod(f"r{n}", "n1", nodeSelector={"a": str(n)}, containers=cpu("1")) for n in range(6)]
-    picture = drawn(known_pod("w", nodeSelector={"a": "b"}), *running)
-    ((group, count),) = picture.running["n1"].items()
+    state = drawn(known_pod("w", nodeSelector={"a": "b"}), *running)
+    ((group, count),) = state.running["n1"].items()
     assert count == 6
-    assert picture.groups[group]["spec"] == {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}
-    assert (len(picture.groups), picture.omitted) == (2, 0)
+    assert state.groups[group]["spec"] == {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}
+    assert (len(state.groups), state.omitted) == (2, 0)
 
 
 def test_of_too_many_different_pods_that_wait_the_largest_groups_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_picture, "MOST_GROUPS", 3)
+    monkeypatch.setattr(pod_state, "MOST_GROUPS", 3)
     waiting = [known_pod(f"w{n}-{m}", nodeSelector={"a": str(n)}) for n in range(5) for m in range(n + 1)]
-    picture = drawn(known_pod("r", "n1", containers=cpu("1")), *waiting)
-    assert sorted(entry["count"] for entry in picture.pending.values()) == [4, 5]
-    assert (picture.omitted, len(picture.groups)) == (1 + 2 + 3, 3)
-    assert {*picture.pending, *picture.running["n1"]} == picture.groups.keys()
+    state = drawn(known_pod("r", "n1", containers=cpu("1")), *waiting)
+    assert sorted(entry["count"] for entry in state.pending.values()) == [4, 5]
+    assert (state.omitted, len(state.groups)) == (1 + 2 + 3, 3)
+    assert {*state.pending, *state.running["n1"]} == state.groups.keys()
 
 
 def test_changes_lead_from_one_picture_to_the_next() -> None:
     before = drawn(known_pod("a"), known_pod("b", "n1", containers=cpu("1")), known_pod("c", "n2"))
     after = drawn(known_pod("a"), known_pod("d"), known_pod("c", "n2"), known_pod("e", nodeSelector={"a": "b"}))
     changes, merged = after.changes(before), before.whole()
-    for name in pod_picture.MAPS:
+    for name in pod_state.MAPS:
         entries = {**merged[name], **changes[name]}
         merged[name] = {key: value for key, value in entries.items() if value is not None}
     assert merged == after.whole()

@@ -1,4 +1,4 @@
-"""The picture of a cluster's pods that is posted: groups of equal pods, how many wait, and how many run where."""
+"""The state of a cluster's pods that is posted: groups of equal pods, how many wait, and how many run where."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Places = Callable[[str, Sequence[str]], Sequence[Any] | None]
 
 
 @dataclass
-class Picture:
+class PodState:
     """``pending`` are counts, names and what the scheduler says, by group; ``running`` and ``nominated`` are counts by
     node and group. ``daemon_sets`` are groups.
 
@@ -53,7 +53,7 @@ class Picture:
         """All of it, as a post has it."""
         return {**{name: getattr(self, name) for name in (*MAPS, *FACTS)}, "omitted": self.omitted}
 
-    def has_news_for_waiting(self, before: Picture) -> bool:
+    def has_news_for_waiting(self, before: PodState) -> bool:
         """Whether pods wait, and more of them or beside others than before, or beside other nodes: Stockyard looks then
         whether they need a node."""
         rooms = (before.running, before.nominated, before.daemon_sets, before.nodes)
@@ -61,8 +61,8 @@ class Picture:
         more = any(entry["count"] > counts.get(group, 0) for group, entry in self.pending.items())
         return more or (bool(self.pending) and rooms != (self.running, self.nominated, self.daemon_sets, self.nodes))
 
-    def changes(self, before: Picture) -> dict[str, Any]:
-        """Changes since an earlier picture; null takes an entry away."""
+    def changes(self, before: PodState) -> dict[str, Any]:
+        """Changes since an earlier state; null takes an entry away."""
         maps = {name: _changes(getattr(before, name), getattr(self, name)) for name in MAPS}
         facts = {name: _changed_facts(getattr(before, name), getattr(self, name)) for name in FACTS}
         return {**maps, **facts, "omitted": self.omitted}
@@ -90,15 +90,15 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, A
     return {**changes, **{name: None for name in before if name not in after}}
 
 
-def picture_of(
+def pod_state_of(
     pods: Iterable[KnownPod],
     daemons: Iterable[DaemonSet],
     places: Places,
     nodes: Container[str] | None = None,
     attached: Callable[[KnownPod], Iterable[Handle]] = lambda _: (),
     namespaces: Labels | None = None,
-) -> Picture:
-    """The picture of these pods. ``nodes`` has the names of the nodes that are there; None where they are not known.
+) -> PodState:
+    """The state of these pods. ``nodes`` has the names of the nodes that are there; None where they are not known.
     ``attached`` says what volumes a pod attaches to its node, ``namespaces`` what labels namespaces have.
 
     A pod that was given a node which is gone waits as others do. A DaemonSet's pod is as large as the newest of its
@@ -121,10 +121,10 @@ def picture_of(
     keys = frozenset({GANG}).union(*map(selected_keys, parts.values()))
     if nodes is not None:
         pods = [replace(pod, nominated="") if pod.nominated and pod.nominated not in nodes else pod for pod in pods]
-    picture = _drawn(pods, daemons, places, _Groups(parts, keys, attached))
-    if len(picture.groups) > MOST_GROUPS:
-        picture = _drawn(pods, daemons, places, _Groups(parts, keys, attached, room_only=True))
-    return picture if len(picture.groups) <= MOST_GROUPS else _bounded(picture)
+    pod_state = _drawn(pods, daemons, places, _Groups(parts, keys, attached))
+    if len(pod_state.groups) > MOST_GROUPS:
+        pod_state = _drawn(pods, daemons, places, _Groups(parts, keys, attached, room_only=True))
+    return pod_state if len(pod_state.groups) <= MOST_GROUPS else _bounded(pod_state)
 
 
 @dataclass
@@ -166,7 +166,7 @@ class _Groups:
         return identity
 
 
-def _drawn(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Places, groups: _Groups) -> Picture:
+def _drawn(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Places, groups: _Groups) -> PodState:
     counts: Counter[str] = Counter()
     names: dict[str, list[str]] = {}
     refusals: dict[str, tuple[str, str]] = {}
@@ -198,20 +198,22 @@ def _drawn(pods: Iterable[KnownPod], daemons: Iterable[DaemonSet], places: Place
         }
         for group, count in sorted(counts.items())
     }
-    return Picture(groups.templates, pending, _plain(running), _plain(nominated), of_daemons)
+    return PodState(groups.templates, pending, _plain(running), _plain(nominated), of_daemons)
 
 
 def _plain(counts: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
     return {node: dict(of_node) for node, of_node in counts.items()}
 
 
-def _bounded(picture: Picture) -> Picture:
-    """The picture with the largest groups of pods that wait, as many as there is room for beside the other groups."""
-    on_nodes = (*picture.running.values(), *picture.nominated.values())
-    needed = {group for counts in on_nodes for group in counts} | {*picture.daemon_sets.values()}
-    ranked = sorted(picture.pending, key=lambda group: (group not in needed, -picture.pending[group]["count"], group))
-    listed = ranked[: max(0, MOST_GROUPS - len(needed - picture.pending.keys()))]
-    pending = {group: picture.pending[group] for group in sorted(listed)}
-    omitted = sum(waiting["count"] for group, waiting in picture.pending.items() if group not in pending)
-    groups = {group: template for group, template in picture.groups.items() if group in needed or group in pending}
-    return Picture(groups, pending, picture.running, picture.nominated, picture.daemon_sets, omitted)
+def _bounded(pod_state: PodState) -> PodState:
+    """The state with the largest groups of pods that wait, as many as there is room for beside the other groups."""
+    on_nodes = (*pod_state.running.values(), *pod_state.nominated.values())
+    needed = {group for counts in on_nodes for group in counts} | {*pod_state.daemon_sets.values()}
+    ranked = sorted(
+        pod_state.pending, key=lambda group: (group not in needed, -pod_state.pending[group]["count"], group)
+    )
+    listed = ranked[: max(0, MOST_GROUPS - len(needed - pod_state.pending.keys()))]
+    pending = {group: pod_state.pending[group] for group in sorted(listed)}
+    omitted = sum(waiting["count"] for group, waiting in pod_state.pending.items() if group not in pending)
+    groups = {group: template for group, template in pod_state.groups.items() if group in needed or group in pending}
+    return PodState(groups, pending, pod_state.running, pod_state.nominated, pod_state.daemon_sets, omitted)

@@ -20,7 +20,7 @@ _MORE = 2
 """How many other types are proposed."""
 
 
-def cure_of(context: Context, operation: Operation, *, short: bool) -> str:
+def advice_of(context: Context, operation: Operation, *, short: bool) -> str:
     """The command that goes on. ``short``: the cloud had too little of the machine, so other types are proposed."""
     plain = f"Once mended: stockyard cluster resume {operation.subject} --wait"
     other = f"{plain}\nWith other settings: add --set settings.NAME=VALUE, or --with FILE."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from stockyard.domain.values.frozen import dataclass
-from stockyard.scheduling.packing.price.model import Counts, FreeProblem, Offer, Wishes, joined, less
+from stockyard.scheduling.packing.price.model import Counts, FreeProblem, Offer, Preferences, joined, less
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ Build = Callable[[Counts, int], list[Bought]]
 
 def too_large(problem: FreeProblem) -> int:
     """The offers that are larger than wished, as a mask."""
-    largest = problem.wishes.largest
+    largest = problem.preferences.largest
     return sum(
         1 << number
         for number, offer in enumerate(problem.offers)
@@ -92,12 +92,12 @@ def split(nodes: Sequence[Bought], least: int, cheapest: Callable[[Counts], int]
     return nodes
 
 
-def within_limits(wishes: Wishes, offers: Sequence[Offer], nodes: Sequence[Bought]) -> list[Bought]:
+def within_limits(preferences: Preferences, offers: Sequence[Offer], nodes: Sequence[Bought]) -> list[Bought]:
     """The nodes that may be bought: those with the most pods for their price, as long as every limit holds."""
-    if not wishes.limited:
+    if not preferences.limited:
         return list(nodes)
     accepted: list[Bought] = []
-    money, amounts = 0, [0] * len(wishes.amounts)
+    money, amounts = 0, [0] * len(preferences.amounts)
     order = sorted(
         range(len(nodes)),
         key=lambda n: (-sum(nodes[n].counts.values()) / (offers[nodes[n].offer].price or 1), n),
@@ -106,9 +106,9 @@ def within_limits(wishes: Wishes, offers: Sequence[Offer], nodes: Sequence[Bough
         offer = offers[nodes[number].offer]
         sums = [total + amount for total, amount in zip(amounts, offer.weight or offer.room, strict=False)]
         if (
-            (wishes.nodes is None or len(accepted) < wishes.nodes)
-            and (wishes.money is None or money + offer.price <= wishes.money)
-            and all(most is None or amount <= most for amount, most in zip(sums, wishes.amounts, strict=True))
+            (preferences.nodes is None or len(accepted) < preferences.nodes)
+            and (preferences.money is None or money + offer.price <= preferences.money)
+            and all(most is None or amount <= most for amount, most in zip(sums, preferences.amounts, strict=True))
         ):
             accepted.append(nodes[number])
             money, amounts = money + offer.price, sums
