@@ -13,7 +13,7 @@ from typing import Any
 
 from agent.stockyard_agent import VERSION
 from agent.stockyard_agent.cluster.nodes import node_of
-from agent.stockyard_agent.cluster.pod_picture import Picture
+from agent.stockyard_agent.cluster.pod_state import PodState
 from agent.stockyard_agent.cluster.pod_templates import group_id
 from agent.stockyard_agent.loop import SOON_SECONDS
 from agent.stockyard_agent.observation import _observed_node, timestamp
@@ -63,7 +63,7 @@ class PlayedAgent:
     waiting: list[str] = field(default_factory=list)
     _sequence: int = 0
     _base: int = 0
-    _sent: Picture | None = None
+    _sent: PodState | None = None
     _pods_at: float = -REFRESH_SECONDS
     _pods_pause: float = REFRESH_SECONDS
     _pods_within: float = REFRESH_SECONDS
@@ -254,21 +254,21 @@ class PlayedAgent:
         if self._posting == at:
             self.stage.time.spawn(self._report)
 
-    def _picture(self) -> Picture:
+    def _state(self) -> PodState:
         pending = {GROUP: {"count": len(self.waiting), "names": self.waiting[:5]}} if self.waiting else {}
         running = {node.name: {GROUP: len(node.pods)} for node in self.nodes.values() if node.pods}
         facts = {node.name: node.facts for node in self.nodes.values()}
-        return Picture({GROUP: POD}, pending, running, {}, {}, 0, facts, {})
+        return PodState({GROUP: POD}, pending, running, {}, {}, 0, facts, {})
 
     def _report(self) -> None:
         self._posting, self._pods_at = None, self.stage.time.now
-        picture, now = self._picture(), self.stage.time.moment()
+        state, now = self._state(), self.stage.time.moment()
         for _ in range(2):
             sequence = max(self._base + 1, int(now.timestamp() * 1000))
             head = {"sequence": sequence, "observed_at": timestamp(now), "agent_version": VERSION}
-            content = {"base": None, **picture.whole()}
+            content = {"base": None, **state.whole()}
             if self._sent is not None:
-                content = {"base": self._base, **picture.changes(self._sent)}
+                content = {"base": self._base, **state.changes(self._sent)}
             body = json.dumps({**head, **content}, separators=(",", ":")).encode()
             _, answer = self._send("POST /v1/clusters/{id}/pending-pods", body)
             if answer is None:
@@ -278,9 +278,9 @@ class PlayedAgent:
             if not answer["resync"]:
                 break
             self._sent = None
-        if picture.has_news_for_waiting(self._sent or Picture()):
+        if state.has_news_for_waiting(self._sent or PodState()):
             self.soon()
-        self._sent = replace(picture)
+        self._sent = replace(state)
         self._pods_pause = answer["interval_seconds"] * self.stage.delays.between(0.9, 1.1)
         self._due(REFRESH_SECONDS)
 

@@ -35,7 +35,7 @@ def played_cluster(chance: random.Random) -> Iterator[Pods]:
     with ExitStack() as patches:
         for module in (run, reconcile):
             patches.enter_context(patch.object(module, "workload_of", lambda *_: pods.workload()))
-        patches.enter_context(patch.object(attention, "picture_age", lambda *_: 0.0))
+        patches.enter_context(patch.object(attention, "report_age", lambda *_: 0.0))
         yield pods
 
 

@@ -43,6 +43,19 @@ OPENINGS = frozenset(
 )
 """Words with which a docstring does not begin: a reader has to wait for the noun that the thing is."""
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+PRODUCT = ("functions", "layers", "stacks", "client", "agent", "local")
+STRUCK_WORDS = frozenset(
+    {
+        *("fulfilment", "hindrance", "hindrances", "loss", "losses", "maker", "makers", "picture", "pictures"),
+        *("standing", "wish", "wishes"),
+    }
+)
+"""Words that are no part of a name of the product: those that people of the field search for are used instead."""
+ONE_MEANING = frozenset({"cure"})
+"""Words that have exactly one row of the glossary, and stand in names for that alone."""
+FOREIGN = frozenset({"local/cudo/api.py"})
+"""Modules whose names are those of a vendor's interface."""
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 KEEPERS = frozenset(
     {
         "client/stockyard_client/node_models.py",
@@ -66,6 +79,21 @@ def _names(tree: ast.AST) -> Iterator[tuple[str, int]]:
             yield node.arg, node.lineno
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name, node.lineno
+
+
+def words(name: str) -> frozenset[str]:
+    """Words of a name, in small letters."""
+    return frozenset(part.lower() for part in _PARTS.findall(name))
+
+
+def explained_words(glossary: str) -> list[str]:
+    """Words that the rows of a glossary explain."""
+    return [
+        word.strip()
+        for line in glossary.splitlines()
+        if line.startswith("| ") and not line.startswith(("| --", "| word", "| ours"))
+        for word in line.split("|")[1].split(",")
+    ]
 
 
 def bare_names(tree: ast.AST) -> list[tuple[str, int]]:
@@ -98,10 +126,11 @@ def without_noun(sentences: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 @functools.cache
-def faults() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The bare names, the long first sentences and those without a noun, of all modules; each is parsed once."""
+def faults() -> tuple[tuple[str, ...], ...]:
+    """The bare names, the long first sentences, those without a noun, and names with words that are gone, of all
+    modules; each is parsed once."""
     files = (path for room in ROOMS for path in ((ROOT / room).rglob("*.py") if "." not in room else [ROOT / room]))
-    names, long_sentences, openings = list[str](), list[str](), list[str]()
+    names, long_sentences, openings, gone_words = list[str](), list[str](), list[str](), list[str]()
     for file in files:
         if BUNDLES in file.parents:
             continue
@@ -111,10 +140,13 @@ def faults() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
             for name, line in bare_names(tree)
             if not (name.lower() in EXEMPT and path in KEEPERS)
         ]
+        if path.startswith(PRODUCT) and path not in FOREIGN:
+            own_names = [(file.stem, 0), *_names(tree)]
+            gone_words += [f"{path}:{line} {name}" for name, line in own_names if words(name) & STRUCK_WORDS]
         sentences = _first_sentences(tree)
         long_sentences += [f"{path}:{line} {first}" for line, first in long_winded(sentences)]
         openings += [f"{path}:{line} {first}" for line, first in without_noun(sentences)]
-    return tuple(names), tuple(long_sentences), tuple(openings)
+    return tuple(names), tuple(long_sentences), tuple(openings), tuple(gone_words)
 
 
 def test_no_name_is_a_bare_participle_or_pronoun() -> None:
@@ -127,6 +159,24 @@ def test_docstrings_begin_with_a_sentence_of_few_pronouns() -> None:
 
 def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
     assert not faults()[2], "\n".join(faults()[2])
+
+
+def test_words_that_are_gone_are_in_no_name() -> None:
+    assert not faults()[3], "\n".join(faults()[3])
+
+
+def test_words_with_one_meaning_have_one_row_of_the_glossary() -> None:
+    explained = explained_words((ROOT / "docs" / "glossary.md").read_text())
+    counts = {word: explained.count(word) for word in ONE_MEANING | STRUCK_WORDS}
+    assert counts == {**dict.fromkeys(STRUCK_WORDS, 0), **dict.fromkeys(ONE_MEANING, 1)}
+
+
+def test_check_sees_each_word_of_a_name_and_of_a_row() -> None:
+    source = "class NodeMaker:\n    def wish_of(self, the_loss):\n        standing = 1\n"
+    refused_names = [name for name, _ in _names(ast.parse(source)) if words(name) & STRUCK_WORDS]
+    assert sorted(refused_names) == ["NodeMaker", "standing", "the_loss", "wish_of"]
+    assert not words("glossary") & STRUCK_WORDS
+    assert explained_words("| word | meaning |\n| -- | -- |\n| wait, turn | a request |\n") == ["wait", "turn"]
 
 
 def test_check_counts_pronouns_of_the_first_sentence_alone() -> None:

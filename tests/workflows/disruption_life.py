@@ -126,7 +126,7 @@ class DisruptionLife:
         with ExitStack() as stack:
             for module in (passes, reconcile):
                 stack.enter_context(patch.object(module, "workload_of", lambda *_: self.pods.workload()))
-            stack.enter_context(patch.object(attention, "picture_age", lambda *_: 0.0))
+            stack.enter_context(patch.object(attention, "report_age", lambda *_: 0.0))
             logging.disable(logging.CRITICAL)
             stack.callback(logging.disable, logging.NOTSET)
             self._live(STORIES[self.name])

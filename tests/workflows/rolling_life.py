@@ -169,7 +169,7 @@ def rolling_life(cloud: Cloud) -> Iterator[RollingLife]:
     with pytest.MonkeyPatch.context() as patched:
         for module in (run, reconcile):
             patched.setattr(module, "workload_of", lambda *_: life.pods.workload())
-        patched.setattr(attention, "picture_age", lambda *_: 0.0)
+        patched.setattr(attention, "report_age", lambda *_: 0.0)
         yield life
 
 

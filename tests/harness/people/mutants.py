@@ -17,7 +17,7 @@ from stockyard.operations.fleet import explain, templates
 from stockyard.operations.fleet.disruption import carry_out, hopeless
 from stockyard.operations.fleet.disruption.give_up import HOLD_SECONDS
 from stockyard.operations.fleet.pools import plan, unused_room
-from stockyard.operations.fleet.state import PendingGroup, Workload, picture, reported
+from stockyard.operations.fleet.state import PendingGroup, Workload, fleet_nodes, reported
 from stockyard.operations.machines import pending_pods
 from stockyard.operations.node_claims import phases
 from stockyard.operations.scheduler import claim_reader
@@ -84,7 +84,7 @@ def _preferring(**fields: Any) -> Settings:
     return Settings(**{**fields, "preferred_nodes": True})
 
 
-_READING = picture._Reading
+_READING = fleet_nodes._Reading
 FAILED = Scene(
     (app("a", cpu=7500), app("b", cpu=7500), app("c", cpu=300), app("d", cpu=150)),
     [(0.0, "a", 1), (1.5, "c", 1), (5.0, "b", 1), (6.5, "d", 1), (20.0, "a", 0), (24.0, "b", 0)],
@@ -107,15 +107,15 @@ _CHEAPEST = explain.cheapest
 MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
     "a cordoned node is room": (
         _closed(acts._cordon),
-        lambda: patch.object(picture, "taints_of", _taints_but(lambda taint: taint.key != reported.UNSCHEDULABLE)),
+        lambda: patch.object(fleet_nodes, "taints_of", _taints_but(lambda taint: taint.key != reported.UNSCHEDULABLE)),
     ),
     "a tainted node is room": (
         _closed(acts._taint),
-        lambda: patch.object(picture, "taints_of", _taints_but(lambda taint: taint.key != "maintenance")),
+        lambda: patch.object(fleet_nodes, "taints_of", _taints_but(lambda taint: taint.key != "maintenance")),
     ),
     "a smaller node has its room": (
         _closed(acts._shrink),
-        lambda: patch.object(picture._Reading, "_allocatable", _promised),
+        lambda: patch.object(fleet_nodes._Reading, "_allocatable", _promised),
     ),
     "nobody holds back a third node": (
         Scene([app("a")], [(5.0, "a", 1)], [(1.0, bar)], hours=0.4, in_vain=2),
@@ -127,7 +127,7 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
     ),
     "slots for volumes are not counted": (
         Scene([app("a", cpu=100, rule="late volume")], [(0.0, "a", 1), (10.0, "a", 3)], slots=1),
-        lambda: patch.object(picture, "attachable_of", lambda *_: {}),
+        lambda: patch.object(fleet_nodes, "attachable_of", lambda *_: {}),
     ),
     "daemon sets are as large as their templates": (
         Scene([app("a", cpu=1500)], [(5.0, "a", 1)], [(1.0, daemon(cpu=1200, template_cpu=100))], in_vain=1),
@@ -152,12 +152,12 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
     ),
     "a node that is not ready counts": (
         Scene(TWO, [(0.0, "a", 2), (10.5, "b", 1)], [(10.0, on_all(_silence))]),
-        lambda: patch.object(picture, "_unschedulable_reason", lambda *_, **__: None),
+        lambda: patch.object(fleet_nodes, "_unschedulable_reason", lambda *_, **__: None),
     ),
     "a deleted node is room": (
         Scene(TWO, [(0.0, "a", 2), (10.2, "b", 1)], [(10.0, on_all(acts._delete))]),
         lambda: _without(
-            patch.object(picture, "has_vanished", lambda *_: False), patch.object(vanished, "to_end", lambda *_: ())
+            patch.object(fleet_nodes, "has_vanished", lambda *_: False), patch.object(vanished, "to_end", lambda *_: ())
         ),
     ),
     "a claim whose node is deleted stays": (
@@ -171,7 +171,7 @@ MUTANTS: Mapping[str, tuple[Scene, Callable[[], Any]]] = {
             [(10.0, on_all(acts._cordon)), (50.0, bind_slowly)],
             hours=1.2,
         ),
-        lambda: patch.object(picture, "_Reading", _reading_without_nominated),
+        lambda: patch.object(fleet_nodes, "_Reading", _reading_without_nominated),
     ),
     "preferred rules over unknown label keys keep pods out": (
         Scene([app("a", rule="unknown spread")], [(5.0, "a", 2)]),

@@ -288,5 +288,5 @@ def played_pods() -> Iterator[list[Fleet]]:
     with pytest.MonkeyPatch.context() as patched:
         for module in (run, reconcile):
             patched.setattr(module, "workload_of", workload)
-        patched.setattr(attention, "picture_age", lambda *_: 0.0)
+        patched.setattr(attention, "report_age", lambda *_: 0.0)
         yield fleets

@@ -46,7 +46,7 @@ class PeopleMemberLife(Ec2MemberLife):
 
     def run(self) -> list[str]:
         """Faults of this life."""
-        with patch.object(member_health, "picture_age", lambda *_: YOUNG):
+        with patch.object(member_health, "report_age", lambda *_: YOUNG):
             return super().run()
 
     def _change(self) -> None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from stockyard.operations.fleet.state import picture, reported
+from stockyard.operations.fleet.state import fleet_nodes, reported
 from tests.unit.operations.fleet.disruption.conftest import pod
 from tests.workflows.people.acts import CORDON, DAEMON_GROWS, NOT_READY, READY_AGAIN, SHRINKS, TAINT, TAINTS
 from tests.workflows.people.pods import PodsBesideDaemon
@@ -20,7 +20,7 @@ def _without_taint(key: str) -> Any:
     def taints_of(*node: Any, initialized: bool) -> tuple[Any, ...]:
         return tuple(taint for taint in _TAINTS_OF(*node, initialized=initialized) if taint.key != key)
 
-    return patch.object(picture, "taints_of", taints_of)
+    return patch.object(fleet_nodes, "taints_of", taints_of)
 
 
 def _promised(self: Any, claim: Any, _facts: Any, *, initialized: bool) -> Any:
@@ -37,14 +37,14 @@ def _together(*patches: Any) -> Iterator[None]:
 
 def _ready_whatever_is_told() -> Any:
     return _together(
-        patch.object(picture, "_unschedulable_reason", lambda *_, **__: None),
-        patch.object(picture.FleetNode, "is_ready", property(lambda _: True)),
+        patch.object(fleet_nodes, "_unschedulable_reason", lambda *_, **__: None),
+        patch.object(fleet_nodes.FleetNode, "is_ready", property(lambda _: True)),
     )
 
 
 MUTANTS: Mapping[str, Callable[[], Any]] = {
     **{act: lambda key=key: _without_taint(key) for act, key in _CLOSING.items()},  # type: ignore[misc]
-    SHRINKS: lambda: patch.object(picture._Reading, "_allocatable", _promised),
+    SHRINKS: lambda: patch.object(fleet_nodes._Reading, "_allocatable", _promised),
     NOT_READY: _ready_whatever_is_told,
     READY_AGAIN: _ready_whatever_is_told,
     DAEMON_GROWS: lambda: patch.object(

@@ -135,7 +135,7 @@ class PeoplePoolLife(PoolLife):
             self._deliver()
         if self.act == DELETED:
             # It ends the machine. Its passes have a matrix of their own.
-            with patch.object(attention, "picture_age", lambda *_: 0.0):
+            with patch.object(attention, "report_age", lambda *_: 0.0):
                 Disruptor(self.nodes.registry, lambda _: self.nodes.services).due(self.nodes.clock.now())
         super()._due()
 

@@ -155,7 +155,7 @@ def test_a_node_that_is_not_ready_counts(
     victim = members.members()[1]
     facts_by_node: dict[str, Any] = {node_of_member(claim): {"ready": "True"} for claim in members.members()}
     facts_by_node[node_of_member(victim)] = {**facts, "ready_since": "2020-01-01T00:00:00.000Z"}
-    monkeypatch.setattr(member_health, "picture_age", lambda *_: 5.0)
+    monkeypatch.setattr(member_health, "report_age", lambda *_: 5.0)
     monkeypatch.setattr(member_health, "pod_state_of", lambda *_: (None, {"nodes": facts_by_node}))
     action = looked(members)
     assert health(members) == reason
@@ -171,7 +171,7 @@ def test_a_silent_agent_says_nothing_against_a_member(monkeypatch: pytest.Monkey
     facts_by_node = {
         node_of_member(claim): {"ready": "Unknown", "ready_since": None} for claim in members.members()[:1]
     }
-    monkeypatch.setattr(member_health, "picture_age", lambda *_: 4000.0)
+    monkeypatch.setattr(member_health, "report_age", lambda *_: 4000.0)
     monkeypatch.setattr(member_health, "pod_state_of", lambda *_: (None, {"nodes": facts_by_node}))
     assert looked(members) is None
     assert health(members) == []

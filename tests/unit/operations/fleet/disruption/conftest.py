@@ -152,5 +152,5 @@ def pods(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Pods:
     played = Pods(yard)
     for module in (run, reconcile):
         monkeypatch.setattr(module, "workload_of", lambda *_: played.workload())
-    monkeypatch.setattr(attention, "picture_age", lambda *_: played.age)
+    monkeypatch.setattr(attention, "report_age", lambda *_: played.age)
     return played

@@ -54,7 +54,7 @@ class Packer:
         return self._plan(filled, nodes, self.barred)
 
     def plans(self, pods: Counts) -> list[Plan]:
-        """Plans that are found by price: as they come, then with smaller or with larger nodes where a preference asks for it."""
+        """Plans that are found by price: as they come, then with smaller or larger nodes where they are preferred."""
         filled = self._fill(pods)
         remaining = less(pods, joined(*filled))
         nodes = within_counts(self.problem, remaining, self.barred, self._by_price, self._filling)
