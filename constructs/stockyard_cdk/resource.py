@@ -27,17 +27,17 @@ SERVICE_TIMEOUT = Duration.hours(1)
 
 
 @jsii.implements(IStableStringProducer)
-class _WhenReplaced:
-    """``Retain`` where the template keeps what was replaced, at the end of the synthesis; else nothing."""
+class _Retains:
+    """``true`` where a policy of the template keeps the resource, at the end of the synthesis; else nothing."""
 
     def __init__(self, construct: StockyardResource) -> None:
         self._construct = construct
 
     def produce(self) -> str | None:
         """See ``IStableStringProducer``."""
-        resource = self._construct.resource.node.default_child
-        options = cast(CfnResource, resource).cfn_options
-        return "Retain" if options.update_replace_policy == CfnDeletionPolicy.RETAIN else None
+        options = cast(CfnResource, self._construct.resource.node.default_child).cfn_options
+        policies = (options.deletion_policy, options.update_replace_policy)
+        return None if all(policy in (None, CfnDeletionPolicy.DELETE) for policy in policies) else "true"
 
 
 class StockyardResource(Construct):
@@ -65,8 +65,8 @@ class StockyardResource(Construct):
         stack = Stack.of(self)
         self.document = stack.to_json_string(dict(document))
         properties: dict[str, Any] = {"Kind": kind, "Document": self.document}
-        # What was made in its place is looked for when the stack is deleted, but where what is replaced shall stay.
-        properties["WhenReplaced"] = Lazy.string(_WhenReplaced(self))
+        # What CloudFormation was never told of is removed, but where the template keeps what it lets go of.
+        properties["Retains"] = Lazy.string(_Retains(self))
         if goes_on:
             properties["AtLimit"] = "Continue"
         if adopt:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from stockyard_stack_resources.api import Api, Login
-from stockyard_stack_resources.errors import Busy, StackResourceError
+from stockyard_stack_resources.errors import Busy, StackResourceError, Superseded
 from stockyard_stack_resources.identity import Identity
 from stockyard_stack_resources.life import Life, kind_of_path
 from stockyard_stack_resources.proofs import by_role, by_secret
@@ -62,6 +62,9 @@ class Handler:
                     return {"IsComplete": True, "Data": dict(outputs)}
         except Busy as busy:
             trouble = str(busy)
+        except Superseded:
+            if self._taken_back(event):
+                raise
         if self._passed(event) > self.limit - MARGIN:
             minutes = int(self._passed(event).total_seconds() // 60)
             raise StackResourceError(f"{event['PhysicalResourceId']}: after {minutes} minutes {trouble}")
@@ -84,6 +87,23 @@ class Handler:
         outputs = self.life.bring(change)
         return self.life.present(change) if outputs is None and is_handed_on else outputs
 
+    def _taken_back(self, event: Mapping[str, Any]) -> bool:
+        """Whether nothing is left of a creation that is not waited for any more. The framework itself answers the
+        deletion of one that it has called failed, as it does when it is told of one twice and the second time fails."""
+        properties, kind = event["ResourceProperties"], event["ResourceProperties"].get("Kind")
+        if event["RequestType"] != "Create" or kind in STEPS or properties.get("Retains") == "true":
+            return True
+        resource = self.look(event["StackId"], event["LogicalResourceId"])
+        identity = Target.read(event, properties).identity
+        if is_living(identity.physical_id, resource) or (
+            resource is not None and resource.status == "CREATE_IN_PROGRESS"
+        ):
+            return True
+        try:
+            return self.life.remove(identity, kind_of_path(identity.path), datetime.fromisoformat(event["Since"]))
+        except Busy:
+            return False
+
     def _removed(self, event: Mapping[str, Any]) -> bool:
         if event["ResourceProperties"].get("Kind") in STEPS:
             return True
@@ -96,7 +116,7 @@ class Handler:
         if is_living(physical_id, resource):
             return True
         kind = kind_of_path(identity.path)
-        retains = event["ResourceProperties"].get("WhenReplaced") == "Retain"
+        retains = event["ResourceProperties"].get("Retains") == "true"
         if is_last(physical_id, resource) and not retains and not self.life.remove_replacements(identity, kind, since):
             return False
         return self.life.remove(identity, kind, since)

@@ -186,8 +186,8 @@ def test_a_patient_cluster_is_a_row_of_resources_that_wait_on(everything: Mappin
     assert (body["Properties"]["AtLimit"], body["Properties"]["Adopt"]) == ("Continue", "true")
     assert body["DeletionPolicy"] == "Retain"
     declared = {**everything["Resources"], **everything["second"]["Resources"]}
-    retained_names = {name for name, resource in declared.items() if "WhenReplaced" in resource.get("Properties", {})}
-    assert (retained_names, body["Properties"]["WhenReplaced"]) == ({cluster}, "Retain")
+    retained_names = {name for name, resource in declared.items() if "Retains" in resource.get("Properties", {})}
+    assert (retained_names, body["Properties"]["Retains"]) == ({cluster}, "true")
     assert [wait["Properties"].get("AtLimit") for _, wait in waits] == ["Continue", None]
     assert waits[0][0] in waits[1][1]["DependsOn"]
     assert cluster in waits[0][1]["DependsOn"]

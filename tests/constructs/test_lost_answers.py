@@ -106,6 +106,22 @@ def test_what_was_made_and_never_answered_is_found_without_its_physical_id() -> 
         assert delete.answer is not None
 
 
+def test_a_creation_that_is_delivered_again_and_then_called_failed_takes_back_what_it_made() -> None:
+    with rig() as region, nothing_left(region):
+        provider = region.runner.provider
+        region.runner.requests.fault = lambda step: step == "request twice"
+
+        def second_is_lost(step: str) -> bool:
+            functions = [name for name, _ in provider.invocations]
+            return step == "invocation" and functions[-1] == "onEvent" and functions.count("onEvent") > 1
+
+        strike(region, second_is_lost)
+        with pytest.raises(StackFailed, match="did not answer"):
+            region.runner.create("platform", cluster())
+        (_, deletion) = region.runner.requests.sent
+        assert deletion.request["PhysicalResourceId"].endswith("CREATE_FAILED"), "the framework answers this one itself"
+
+
 def test_a_deletion_that_is_delivered_again_spares_what_was_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     with rig() as region, nothing_left(region):
         stack = region.runner.create("platform", cluster())

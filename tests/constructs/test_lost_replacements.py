@@ -62,7 +62,7 @@ def test_they_go_with_their_stack(kind: str) -> None:
 
 def test_they_stay_where_the_template_keeps_what_is_replaced() -> None:
     with rig() as region:
-        keep = {"WhenReplaced": "Retain"}
+        keep = {"Retains": "true"}
         stack = unanswered(
             region, template_of("NodeProvider", "first", keep), template_of("NodeProvider", "second", keep)
         )
