@@ -106,3 +106,19 @@ def test_an_id_is_no_cursor_but_taken():
 def test_since_names_a_moment():
     assert moment_of("2026-01-31T12:00:00.5Z") == datetime(2026, 1, 31, 12, 0, 0, 500_000, tzinfo=UTC)
     assert moment_of("2026-02-30T00:00:00Z") == datetime(2026, 3, 2, tzinfo=UTC)
+
+
+def test_who_follows_what_is_rare_goes_on_where_enough_was_looked_at():
+    """A page of a filtered list may end before the first item that matches."""
+    items = [item(100 - number, number) for number in range(50)]
+
+    def read(after, _):
+        behind = [entry for entry in items if entry.id > after][:10]
+        return Page([entry for entry in behind if entry == items[35]], behind[-1].id if len(behind) == 10 else None)
+
+    cursor, told, settled = Cursor("evt_0000000000"), [], settled_bound("evt", NOW)
+    for _ in range(8):
+        more, cursor = news(read, cursor, settled, 50)
+        told += more
+    assert told == [items[35]]
+    assert cursor == Cursor(settled)

@@ -10,7 +10,7 @@ import pytest
 from local.testing.memory_store import MemoryRegistry
 from stockyard.domain.records import NodeClaim
 from stockyard.errors import InvalidInput, StoreUnavailable
-from stockyard.operations.scheduler import wake
+from stockyard.operations.scheduler import schedule, wake
 from stockyard.operations.scheduler.schedule import Report
 from stockyard.operations.scheduler.waiting import Waiting
 from stockyard.operations.scheduler.wake import Scheduler
@@ -93,7 +93,7 @@ def test_a_tenant_with_many_claims_takes_turns_with_the_others(monkeypatch: pyte
         turns.append((services, len(claims)))
         return Report(waiting=len(claims))
 
-    monkeypatch.setattr(wake, "schedule", place)
+    monkeypatch.setattr(schedule, "schedule", place)
 
     def claim(number: int) -> NodeClaim:
         return NodeClaim(f"ncl_{number}", str(number), f"{number:09}", "", sequence=1)

@@ -6,11 +6,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.values import times
 from stockyard.errors import StoreUnavailable
 from stockyard.lifecycle.pools.pool import SETTLED_SECONDS, later_than
-from stockyard.operations.fleet.pools import autoscaler
 from stockyard.operations.fleet.pools import passes as passes_module
+from stockyard.operations.fleet.pools import reconcile
 from stockyard.operations.fleet.pools.autoscaler import Autoscaler
 from stockyard.operations.fleet.pools.reconcile import Report
 from stockyard.operations.services import Services
@@ -53,7 +54,7 @@ def test_a_cluster_that_cannot_be_looked_at_keeps_none_of_the_others(
             raise failure
         return Report()
 
-    monkeypatch.setattr(autoscaler, "reconcile", look)
+    monkeypatch.setattr(reconcile, "reconcile", look)
     with pytest.raises(type(failure)):
         due(yard)
     assert sorted(visited) == sorted([first, *further])
@@ -66,7 +67,7 @@ def test_of_several_failures_the_retryable_decides(yard: Yard, monkeypatch: pyte
     def look(_: Services, cluster_id: str, lease: str | None) -> Report:
         raise failures[cluster_id]
 
-    monkeypatch.setattr(autoscaler, "reconcile", look)
+    monkeypatch.setattr(reconcile, "reconcile", look)
     with pytest.raises(StoreUnavailable):
         due(yard)
 
@@ -77,7 +78,7 @@ def test_pools_of_a_cluster_that_is_deleted_are_left_to_its_deletion(yard: Yard)
     yard.put(status="deleting")
     due(yard)
     later = times.from_text(yard.nodes.services.now()) + timedelta(hours=1)
-    waiting = {pool.cluster_id for _, pool in yard.nodes.registry.due(autoscaler.Pool, later, limit=10)}
+    waiting = {pool.cluster_id for _, pool in yard.nodes.registry.due(Pool, later, limit=10)}
     assert (first in waiting, other in waiting) == (False, True)
 
 

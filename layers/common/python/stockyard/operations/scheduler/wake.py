@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter as Tally
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +13,7 @@ from stockyard.domain.month_budgets import BUDGETS, BudgetWatch
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import NodeClaim
 from stockyard.metrics import CLAIMS_WAITING
-from stockyard.operations.costs.review import review
-from stockyard.operations.node_claims.drift import compare_providers
 from stockyard.operations.node_providers.allowed_types import ID as ALLOWED_TYPES
-from stockyard.operations.scheduler.schedule import Report, schedule
 from stockyard.operations.scheduler.waiting import SCHEDULED, WOKEN, Waiting
 from stockyard.operations.services import Services
 from stockyard.ports import RecordChange, Registry
@@ -112,14 +110,19 @@ class Scheduler:
 
     def review(self, tenants: Iterable[str]) -> int:
         """Look at the budgets of these tenants; how many events tell of them."""
+        from stockyard.operations.costs.review import review
+
         return sum(review(self.services_of(tenant)) for tenant in sorted(tenants))
 
     def review_budgets(self, now: datetime) -> int:
         """Look at the budgets that are due; how many events tell of them."""
-        return self.review({tenant for tenant, _ in self.registry.due(BudgetWatch, now, OVERDUE)})
+        due = {tenant for tenant, _ in self.registry.due(BudgetWatch, now, OVERDUE)}
+        return self.review(due) if due else 0
 
     def compare(self, providers: Iterable[tuple[str, str]]) -> int:
         """Compare the nodes of (tenant, id of a changed provider) with it; how many claims say something else now."""
+        from stockyard.operations.node_claims.drift import compare_providers
+
         by_tenant: dict[str, list[str]] = {}
         for tenant, provider in providers:
             by_tenant.setdefault(tenant, []).append(provider)
@@ -130,11 +133,14 @@ class Scheduler:
         ``AT_ONCE`` claims; who has more goes on when all others had theirs, and with the next pass when the time is
         over. One tenant's failure, a fault of ours too, keeps none of the others; when all were tried the first is
         raised, rather one worth a retry."""
-        total, by_tenant, failure = Report(), waiting.by_tenant, waiting.failure
+        total: Tally[str] = Tally(bound=0, waiting=0, lost=0, left=0)
+        by_tenant, failure = waiting.by_tenant, waiting.failure
         order = sorted(by_tenant, key=lambda name: (_longest(by_tenant[name]), name))
         turns = deque((tenant, by_priority_and_age(by_tenant[tenant].values())) for tenant in order)
         ends_at = self.seconds() + PASS_SECONDS
         while turns and self.seconds() < ends_at:
+            from stockyard.operations.scheduler.schedule import schedule  # most runs of the schedule place nothing
+
             tenant, claims = turns.popleft()
             try:
                 report = schedule(self.services_of(tenant), claims[:AT_ONCE])
@@ -144,17 +150,14 @@ class Scheduler:
                 continue
             if len(claims) > AT_ONCE:
                 turns.append((tenant, claims[AT_ONCE:]))
-            total.bound += report.bound
-            total.waiting += report.waiting
-            total.lost += report.lost
-            total.unplaced += report.unplaced
-        total.unplaced += sum(len(claims) for _, claims in turns)
+            total.update(bound=report.bound, waiting=report.waiting, lost=report.lost, left=report.unplaced)
+        total.update(left=sum(len(claims) for _, claims in turns))
         if scheduled:
-            still = sum(map(len, by_tenant.values())) - total.bound - total.lost
+            still = sum(map(len, by_tenant.values())) - total["bound"] - total["lost"]
             self.services_of(PLATFORM).telemetry.measure("claims waiting", CLAIMS_WAITING, still)
         if failure is not None:
             raise failure
-        return {"bound": total.bound, "waiting": total.waiting, "lost": total.lost, "left": total.unplaced}
+        return dict(total)
 
 
 def _longest(claims: Mapping[str, NodeClaim]) -> str:

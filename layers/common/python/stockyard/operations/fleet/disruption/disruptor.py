@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from stockyard.domain.pools.disruption_records import ClusterDisruption
-from stockyard.operations.fleet.disruption.run import look
 from stockyard.operations.fleet.pools.passes import Passes
 from stockyard.operations.services import Services
 
@@ -18,4 +17,7 @@ class Disruptor(Passes):
 
     def look(self, services: Services, cluster_id: str, _lease: str | None, /) -> Mapping[str, int]:
         """One step of the disruption of a cluster. Each says itself when the next is due."""
+        # Loads all that packs nodes: a run of the schedule only begins such passes.
+        from stockyard.operations.fleet.disruption.run import look
+
         return look(services, cluster_id)

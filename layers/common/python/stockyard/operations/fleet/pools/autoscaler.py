@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from stockyard.domain.pools.records import Pool
 from stockyard.operations.fleet.pools.passes import Passes
-from stockyard.operations.fleet.pools.reconcile import Report, reconcile
 from stockyard.operations.services import Services
 
 TRIES = 3
@@ -21,6 +20,9 @@ class Autoscaler(Passes):
 
     def look(self, services: Services, cluster_id: str, lease: str | None, /) -> Mapping[str, int]:
         """Look at the pools of a cluster, again when somebody else was first."""
+        # Loads all that packs nodes: a run of the schedule only begins such passes.
+        from stockyard.operations.fleet.pools.reconcile import Report, reconcile
+
         total = Report()
         for _ in range(TRIES):
             report = reconcile(services, cluster_id, lease)
