@@ -75,6 +75,6 @@ def test_naming_a_port_in_a_type_loads_no_port():
 
 @pytest.mark.parametrize("name", ["fleet.disruption.disruptor", "fleet.pools.autoscaler", "scheduler.wake"])
 def test_a_run_of_the_schedule_that_finds_nothing_due_loads_nothing_that_packs(name: str):
-    """Each pass over a cluster is an invocation of its own, which loads what it needs."""
+    """Passes over clusters are invocations of their own."""
     code = f"import stockyard.operations.{name}\npacking = 'stockyard.scheduling.packing'"
     assert loaded_after(f"{code}\nassert packing not in sys.modules, packing") == "[]"

@@ -116,9 +116,9 @@ def test_who_follows_what_is_rare_goes_on_where_enough_was_looked_at():
         behind = [entry for entry in items if entry.id > after][:10]
         return Page([entry for entry in behind if entry == items[35]], behind[-1].id if len(behind) == 10 else None)
 
-    cursor, told, settled = Cursor("evt_0000000000"), [], settled_bound("evt", NOW)
+    cursor, items_read, settled = Cursor("evt_0000000000"), [], settled_bound("evt", NOW)
     for _ in range(8):
         more, cursor = news(read, cursor, settled, 50)
-        told += more
-    assert told == [items[35]]
+        items_read += more
+    assert items_read == [items[35]]
     assert cursor == Cursor(settled)
