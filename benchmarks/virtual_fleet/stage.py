@@ -30,7 +30,7 @@ from stockyard.adapters.price_requests import StoredPriceRequests
 from stockyard.domain.values import times
 from stockyard.edge.fairness import TenantLimits
 from stockyard.operations.fleet.pools.passes import NEXT_SECONDS, Passes
-from stockyard.operations.sweep.run import TURN
+from stockyard.operations.sweep.run import LAST_SWEPT
 
 TRIES, AGAIN_SECONDS = 3, 60.0
 """How often an invocation for which nobody waits is tried, and after how long again (Lambda's guide: two retries)."""
@@ -255,7 +255,7 @@ class FleetStage(Stage):
                 self.tally.late[LATE[kind]].append((now - due).total_seconds())
 
     def _note_turn(self, new: Item | None) -> None:
-        if new is None or new["sk"]["S"] != TURN:
+        if new is None or new["sk"]["S"] != LAST_SWEPT:
             return
         tenant, now = new["value"]["S"], self.time.now
         if tenant in self._turns:

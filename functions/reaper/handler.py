@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = Logger()
 
-LAST_TURN = timedelta(minutes=1)
+LAST_MINUTE = timedelta(minutes=1)
 """What the last turn of a run may take."""
 
 
@@ -41,7 +41,7 @@ def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, A
     else:
         remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())
         report = reaper.run(
-            reconciled=event.get("reconciled") is True, until=wiring.clock().now() + remaining - LAST_TURN
+            reconciled=event.get("reconciled") is True, until=wiring.clock().now() + remaining - LAST_MINUTE
         )
     if report["stopped"] or report["distrusted"]:
         logger.error("sweep stopped", extra=report)

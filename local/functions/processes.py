@@ -124,7 +124,7 @@ class Functions:
         most: int | None = None,
     ) -> None:
         self._apart = apart
-        self._turns = threading.BoundedSemaphore(most) if most is not None else None
+        self._slots = threading.BoundedSemaphore(most) if most is not None else None
         self._folder = folder
         self._warm = warm
         self._path = path
@@ -170,14 +170,14 @@ class Functions:
     def invoke(self, function: str, payload: bytes) -> Invocation:
         """See ``Invoker``. Waits while all workers of the function are busy, or too many functions run; a refusal as
         Lambda's ends a long wait."""
-        if self._turns is None:
+        if self._slots is None:
             return self._invoke(function, payload)
-        if not self._turns.acquire(timeout=PATIENCE):
+        if not self._slots.acquire(timeout=PATIENCE):
             return failure("Lambda.TooManyRequestsException", "Rate Exceeded.")
         try:
             return self._invoke(function, payload)
         finally:
-            self._turns.release()
+            self._slots.release()
 
     def _invoke(self, function: str, payload: bytes) -> Invocation:
         core = None if self._apart is None else self._apart.core_of(function, payload)

@@ -89,10 +89,10 @@ class RuntimeApi:
         self.ready.set()
         with self._changed:
             self._asked += 1
-            turn = self._asked
+            number = self._asked
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._closed or self._asked != turn or self._pending is not None)
-            if self._closed or self._asked != turn:
+            self._changed.wait_for(lambda: self._closed or self._asked != number or self._pending is not None)
+            if self._closed or self._asked != number:
                 return None
             request, self._pending = self._pending, None
             return request

@@ -34,7 +34,7 @@ class Closed(Exception):
 
 
 @dataclass(slots=True)
-class _Turn(Generic[W]):
+class _Waiter(Generic[W]):
     came: threading.Event = field(default_factory=threading.Event)
     worker: W | None = None
 
@@ -52,7 +52,7 @@ class Workers(Generic[W]):
         self._patience = patience
         self._idle: list[W] = []
         self._busy: set[W] = set()
-        self._waiting: deque[_Turn[W]] = deque()
+        self._waiting: deque[_Waiter[W]] = deque()
         self._lock = threading.Lock()
         self._closed = False
 
@@ -65,15 +65,15 @@ class Workers(Generic[W]):
             worker = self._idle_or_new()
             if worker is not None:
                 return worker
-            turn = _Turn[W]()
-            self._waiting.append(turn)
-        came = turn.came.wait(self._patience)
+            waiter = _Waiter[W]()
+            self._waiting.append(waiter)
+        came = waiter.came.wait(self._patience)
         with self._lock:
-            if turn.worker is not None:
-                return turn.worker
+            if waiter.worker is not None:
+                return waiter.worker
             if came or self._closed:
                 raise Closed
-            self._waiting.remove(turn)
+            self._waiting.remove(waiter)
         raise Busy
 
     def give_back(self, worker: W) -> None:
@@ -85,9 +85,9 @@ class Workers(Generic[W]):
             else:
                 self._idle.append(worker)
             if self._waiting and not self._closed and (next_worker := self._idle_or_new()) is not None:
-                turn = self._waiting.popleft()
-                turn.worker = next_worker
-                turn.came.set()
+                waiter = self._waiting.popleft()
+                waiter.worker = next_worker
+                waiter.came.set()
 
     def close(self) -> None:
         """Ends every worker. Waiting callers get ``Closed``."""
@@ -95,8 +95,8 @@ class Workers(Generic[W]):
             self._closed = True
             workers = [*self._idle, *self._busy]
             self._idle = []
-            for turn in self._waiting:
-                turn.came.set()
+            for waiter in self._waiting:
+                waiter.came.set()
             self._waiting.clear()
         for worker in workers:
             worker.kill()

@@ -25,7 +25,7 @@ class Machine(threading.Thread):
         self.program: Program | None = None
         self._boot_seconds, self._on_end = boot_seconds, on_end
         self._state = "running"
-        self._turn = threading.Event()
+        self._wake = threading.Event()
         self._done = False
 
     @property
@@ -41,7 +41,7 @@ class Machine(threading.Thread):
         """Sets the state that EC2 shows for the instance."""
         if state != self._state:
             self._state = state
-            self._turn.set()
+            self._wake.set()
 
     def run(self) -> None:
         """Runs until the instance is terminated."""
@@ -54,8 +54,8 @@ class Machine(threading.Thread):
                     self._up(program)
                     program.switched(on=False)
                 else:
-                    self._turn.wait()
-                    self._turn.clear()
+                    self._wake.wait()
+                    self._wake.clear()
         finally:
             program.end()
             self._on_end()
@@ -70,14 +70,14 @@ class Machine(threading.Thread):
             if not self._done and self._off_within(RETRY_SECONDS):
                 return
         while self.on:
-            self._turn.wait()
-            self._turn.clear()
+            self._wake.wait()
+            self._wake.clear()
 
     def _off_within(self, seconds: float) -> bool:
         end = time.monotonic() + seconds
         while self.on and (remaining := end - time.monotonic()) > 0:
-            self._turn.wait(remaining)
-            self._turn.clear()
+            self._wake.wait(remaining)
+            self._wake.clear()
         return not self.on
 
 

@@ -39,7 +39,7 @@ LAST_GRACE = 30
 class Pod:
     """A pod that has to leave the node.
 
-    ``turn`` orders evictions as Karpenter does: 0 for an ordinary pod, 1 for one of a DaemonSet, 2 for a critical one
+    ``rank`` orders evictions as Karpenter does: 0 for an ordinary pod, 1 for one of a DaemonSet, 2 for a critical one
     of the system, 3 for the agent's own, 4 for a critical one of a DaemonSet.
     ``grace`` is the pod's own grace period in seconds. ``leaves_by`` is the end of the grace period when the pod is
     already being deleted, else None. ``finalizers`` keep a pod whose kubelet has ended it. ``protected``: it is not to
@@ -49,7 +49,7 @@ class Pod:
     namespace: str
     name: str
     uid: str
-    turn: int
+    rank: int
     grace: int
     leaves_by: datetime | None
     finalizers: tuple[str, ...]
@@ -112,7 +112,7 @@ def drain(context: CommandContext) -> Result:
     pods = context.kube.collect(
         "/api/v1/pods", {"fieldSelector": f"spec.nodeName={name}"}, lambda pod: _leaving(pod, context), _PAGE
     )
-    pods.sort(key=lambda pod: (pod.turn, pod.namespace, pod.name))
+    pods.sort(key=lambda pod: (pod.rank, pod.namespace, pod.name))
     waiting = [pod for pod in pods if not pod.is_stuck(context.now)]
     _delete(context, [pod for pod in pods if pod.is_due(context, grace)], grace, step)
     if not waiting:
@@ -120,14 +120,14 @@ def drain(context: CommandContext) -> Result:
         stuck = f" {len(pods)} that do not end are left behind." if pods else ""
         totals = f"{evicted} evicted, {deleted} deleted by this agent"
         return Result(DONE, f"No pod is left on {name} ({totals}).{stuck}", step.data(0))
-    _evict(context, [pod for pod in waiting if not pod.is_due(context, grace)], waiting[0].turn, grace, step)
+    _evict(context, [pod for pod in waiting if not pod.is_due(context, grace)], waiting[0].rank, grace, step)
     return Result(RUNNING, _message(name, waiting, step), step.data(len(waiting)))
 
 
-def _evict(context: CommandContext, pods: Iterable[Pod], turn: int, grace: int | None, step: _Step) -> None:
+def _evict(context: CommandContext, pods: Iterable[Pod], rank: int, grace: int | None, step: _Step) -> None:
     """Ask the API to evict the pods of this turn, without the pods that must not be disrupted."""
     for pod in pods:
-        if pod.turn != turn or pod.leaves_by is not None:
+        if pod.rank != rank or pod.leaves_by is not None:
             continue
         if pod.protected:
             step.blocked.append(f"{pod}: not to be disrupted")
@@ -216,15 +216,15 @@ def _leaving(pod: Object, context: CommandContext) -> Pod | None:
     if not has_to_leave(pod) or status.get("phase") in FINISHED:
         return None
     critical, daemon = spec.get("priorityClassName") in CRITICAL, bool(daemon_set_of(pod))
-    turn = _AGENT + 1 if critical and daemon else 2 * critical + daemon
+    rank = _AGENT + 1 if critical and daemon else 2 * critical + daemon
     if (meta["namespace"], meta["name"]) == context.own_pod:
-        turn = _AGENT
+        rank = _AGENT
     end = meta.get("deletionTimestamp")
     return Pod(
         meta["namespace"],
         meta["name"],
         meta["uid"],
-        turn,
+        rank,
         int(spec.get("terminationGracePeriodSeconds", LAST_GRACE)),
         datetime.fromisoformat(end) if end else None,
         tuple(meta.get("finalizers") or ()),
@@ -234,6 +234,6 @@ def _leaving(pod: Object, context: CommandContext) -> Pod | None:
 
 def _message(node: str, pods: list[Pod], step: _Step) -> str:
     going = sum(pod.leaves_by is not None for pod in pods)
-    later = sum(pod.turn > pods[0].turn for pod in pods)
+    later = sum(pod.rank > pods[0].rank for pod in pods)
     text = f"{len(pods)} pods on {node}: {going} are ending, {len(step.blocked)} held back, {later} come later."
     return text + (f" {step.blocked[0]}" if step.blocked else "")

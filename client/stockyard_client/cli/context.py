@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import httpx
     from rich.console import Console, ConsoleOptions, RenderableType
 
-    from stockyard_client.cli.documents.origins import Origin
+    from stockyard_client.cli.documents.field_sources import FieldSource
     from stockyard_client.client import Client
     from stockyard_client.sessions import Session, SessionStore
 
@@ -51,7 +51,7 @@ class Context:
     verbose: bool = False
     terminal: bool | None = None
     """Whether somebody sits at the standard input; None: look."""
-    origins: list[Origin] = field(default_factory=list)
+    field_sources: list[FieldSource] = field(default_factory=list)
     """Where the fields of the request that is sent come from."""
     interrupted: str = "Interrupted. What was started goes on by itself; to see it: stockyard operation list"
     """What is said when somebody interrupts: what goes on, and how to look at it again."""
@@ -87,9 +87,9 @@ class Context:
     def place_of(self, pointer: str) -> str:
         """Name, for a person, of the field at ``pointer`` of the request: an option, a line of a file, else its
         path."""
-        from stockyard_client.cli.documents.origins import place_of
+        from stockyard_client.cli.documents.field_sources import place_of
 
-        return place_of(pointer, self.origins)
+        return place_of(pointer, self.field_sources)
 
     @property
     def asks(self) -> bool:

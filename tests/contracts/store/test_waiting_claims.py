@@ -28,6 +28,6 @@ def test_waiting_claims_are_read_in_turns_of_tenants(
     claims_read = []
     for _ in range(4):
         waiting = Waiting(registry)
-        waiting.read_in_turn(LATER, 5, SCHEDULED)
+        waiting.read_round_robin(LATER, 5, SCHEDULED)
         claims_read.append({tenant: len(claims) for tenant, claims in waiting.by_tenant.items()})
     assert claims_read == [{"heap-1": 5}, {"heap-2": 5}, {"acme": 2}, {"heap-1": 5}]

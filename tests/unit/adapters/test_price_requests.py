@@ -11,7 +11,7 @@ import pytest
 
 from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.catalog import Ec2PriceList, StoredPriceSheets
-from stockyard.adapters.price_requests import MOST_SECONDS, PAUSE, TURN_SECONDS, StoredPriceRequests
+from stockyard.adapters.price_requests import BATCH_SECONDS, MOST_SECONDS, PAUSE, StoredPriceRequests
 from stockyard.domain.nodes.offers import InstanceOffer, RegionOffers, SpotPrices
 from stockyard.domain.values import times
 from stockyard.errors import PermissionDenied
@@ -108,7 +108,7 @@ def test_one_request_waits_for_all_its_regions_together(yard: Yard) -> None:
         yard.requests.wait(region)
     assert yard.invoked == ["us-west-2", "eu-west-1"]
     assert yard.seconds < MOST_SECONDS + PAUSE
-    yard.pass_time(TURN_SECONDS)
+    yard.pass_time(BATCH_SECONDS)
     before = yard.seconds
     yard.requests.wait("eu-west-1")
     assert MOST_SECONDS <= yard.seconds - before < MOST_SECONDS + PAUSE

@@ -11,7 +11,7 @@ from stockyard_client.cli.clusters import kubeconfig, network, renewals, secrets
 from stockyard_client.cli.clusters.expiry import Expires, expire, expires_at
 from stockyard_client.cli.clusters.profiles import ProfileNames, choices_from, of_cluster
 from stockyard_client.cli.documents.assignments import Set
-from stockyard_client.cli.documents.origins import Origin
+from stockyard_client.cli.documents.field_sources import FieldSource
 from stockyard_client.cli.input.completion import account_numbers, cluster_names, operation_ids
 from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.inputs import pairs, read_body
@@ -88,7 +88,9 @@ def create(
         "/profiles": profile and "--profile",
         "/expires_at": expires and "--expires",
     }
-    context.origins.append(Origin(options={pointer: option for pointer, option in options_given.items() if option}))
+    context.field_sources.append(
+        FieldSource(options={pointer: option for pointer, option in options_given.items() if option})
+    )
     _override(body, {"name": name, "description": description, "keep_failed": keep_failed})
     if expires is not None:
         body["expires_at"] = expires_at(expires, context.now())

@@ -9,9 +9,9 @@ from typing import Any
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output import sections
 from stockyard_client.cli.output.ages import age
-from stockyard_client.cli.output.node_sheets import CLAIMS_OF_CLUSTER, trouble_first
+from stockyard_client.cli.output.node_tables import CLAIMS_OF_CLUSTER, trouble_first
 from stockyard_client.cli.output.output import region_of, version_of, why_of
-from stockyard_client.cli.output.pool_sheets import POOLS
+from stockyard_client.cli.output.pool_tables import POOLS
 from stockyard_client.cli.tenant.costs import total
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError

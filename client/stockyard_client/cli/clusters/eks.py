@@ -12,11 +12,11 @@ from stockyard_client.cli.input.options import Watch
 from stockyard_client.cli.operations import listings, updates
 from stockyard_client.cli.output import watching
 from stockyard_client.cli.output.output import CLUSTERS, Form, Output, show_many
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.models import Cluster
 
 DRIVER = "eks"
-SHEET: Sheet[Cluster] = Sheet(
+EKS_CLUSTERS: Printer[Cluster] = Printer(
     (Column("NAMESPACE", lambda c: c.settings.get("namespace") or None), *CLUSTERS.columns), CLUSTERS.name
 )
 
@@ -50,5 +50,7 @@ def list_(
 
     with context.client() as client:
         if watch:
-            watching.watch_list(context, client, output, listings.clusters(client, {}, is_wanted, SHEET))
-        show_many(context, output, SHEET, [each for each in client.clusters.list(page_size=200) if is_wanted(each)])
+            watching.watch_list(context, client, output, listings.clusters(client, {}, is_wanted, EKS_CLUSTERS))
+        show_many(
+            context, output, EKS_CLUSTERS, [each for each in client.clusters.list(page_size=200) if is_wanted(each)]
+        )

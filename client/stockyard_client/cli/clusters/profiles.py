@@ -10,7 +10,7 @@ import typer
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.documents.bodies import check_body, check_kind, is_manifest
-from stockyard_client.cli.documents.origins import Origin
+from stockyard_client.cli.documents.field_sources import FieldSource
 from stockyard_client.cli.input.completion import cluster_names, profile_names
 from stockyard_client.cli.input.confirmations import Yes, confirm
 from stockyard_client.cli.input.inputs import read_document, read_patch
@@ -18,7 +18,7 @@ from stockyard_client.cli.input.options import DryRun, Manifest, Timeout, Wait, 
 from stockyard_client.cli.operations import listings, operations
 from stockyard_client.cli.output import consequences, plans, watching
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_document, write_yaml_or_json
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.profile_models import ClusterProfile, ClusterProfiles, PackStatus
 
 app = typer.Typer(no_args_is_help=True, help="Cluster profiles.", rich_markup_mode=None)
@@ -39,7 +39,7 @@ ProfileNames = Annotated[
 
 CONTENT = ("version", "description", "variables", "packs")
 """What a version of a profile says."""
-PROFILES: Sheet[ClusterProfile] = Sheet(
+PROFILES: Printer[ClusterProfile] = Printer(
     (
         Column("NAME", lambda p: p.name),
         Column("VERSION", lambda p: p.version),
@@ -51,7 +51,7 @@ PROFILES: Sheet[ClusterProfile] = Sheet(
     ),
     lambda p: p.name,
 )
-PACKS: Sheet[PackStatus] = Sheet(
+PACKS: Printer[PackStatus] = Printer(
     (
         Column("LAYER", lambda p: p.layer),
         Column("PACK", lambda p: p.name),
@@ -71,13 +71,13 @@ def body_of(context: contexts.Context, path: str) -> dict[str, Any]:
     document = read_document(path)
     if not is_manifest(document.value):
         check_body(document, "profile")
-        context.origins.append(Origin(document, noun="profile"))
+        context.field_sources.append(FieldSource(document, noun="profile"))
         return document.value
     check_kind(document, ["ClusterProfile"])
     version, spec = document.value.get("apiVersion"), document.value.get("spec")
     if version != "stockyard/v1" or not isinstance(spec, dict):
         raise BadInput(f"{document.place()}: this is no ClusterProfile of stockyard/v1 with a spec")
-    context.origins.append(Origin(document, inner="/spec"))
+    context.field_sources.append(FieldSource(document, inner="/spec"))
     return {**spec, "name": document.name}
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli.documents.bad_input import BadInput
-from stockyard_client.cli.documents.origins import Origin
+from stockyard_client.cli.documents.field_sources import FieldSource
 
 Set = Annotated[
     list[str] | None,
@@ -45,7 +45,7 @@ def patch_of(assignments: Sequence[str], record: Mapping[str, Any]) -> dict[str,
     return patch
 
 
-def origin_of(assignments: Sequence[str]) -> Origin:
+def source_of(assignments: Sequence[str]) -> FieldSource:
     """The option behind each field of the request, for the text of a refusal."""
     options: dict[str, str] = {}
     for text in assignments:
@@ -53,7 +53,7 @@ def origin_of(assignments: Sequence[str]) -> Origin:
         # of an item only the list is known before the record is read
         keys = takewhile(lambda step: isinstance(step, str), _steps(path))
         options["".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in keys)] = f"--set {path}"
-    return Origin(options=options)
+    return FieldSource(options=options)
 
 
 def _steps(path: str) -> list[str | tuple[str]]:

@@ -17,7 +17,7 @@ import yaml
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.documents.documents import document_of
-from stockyard_client.cli.documents.origins import Origin
+from stockyard_client.cli.documents.field_sources import FieldSource
 from stockyard_client.cli.documents.sources import source_of
 from stockyard_client.cli.input.confirmations import confirm
 from stockyard_client.cli.output import differences
@@ -61,7 +61,7 @@ def edit(context: Context, target: Editable[R], *, yes: bool) -> tuple[R, R] | N
             return None
         differences.show(context, differences.differences(before, document.value))
         confirm(context, (), yes=yes, question=f"Change {target.noun} {target.name}?")
-        context.origins.append(Origin(document, noun=target.noun))
+        context.field_sources.append(FieldSource(document, noun=target.noun))
         after = _sent(target, record, before, patch)
     except (BadInput, ApiError, typer.Exit, KeyboardInterrupt) as error:
         if isinstance(error, ApiError) and error.status == 412:
@@ -70,7 +70,7 @@ def edit(context: Context, target: Editable[R], *, yes: bool) -> tuple[R, R] | N
             context.say(f"What you wrote is kept in {path}.")
         raise
     path.unlink()
-    context.origins.pop()  # What is warned of has no line in a file that is gone.
+    context.field_sources.pop()  # What is warned of has no line in a file that is gone.
     return record, after
 
 

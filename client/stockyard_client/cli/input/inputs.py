@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.documents.bodies import check_body, check_kind, check_manifest, is_manifest
-from stockyard_client.cli.documents.origins import Origin
+from stockyard_client.cli.documents.field_sources import FieldSource
 from stockyard_client.cli.documents.sources import source_of, sources_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def read_body(context: Context, path: str, noun: str) -> dict[str, Any]:
     """
     document = read_document(path)
     check_body(document, noun)
-    context.origins.append(Origin(document, noun=noun))
+    context.field_sources.append(FieldSource(document, noun=noun))
     return dict(document.value)
 
 
@@ -51,7 +51,7 @@ def read_either(context: Context, path: str, noun: str, kinds: Collection[str]) 
         check_kind(document, kinds)
     else:
         check_body(document, noun)
-    context.origins.append(Origin(document, at="/0" if manifest else "", noun=noun))
+    context.field_sources.append(FieldSource(document, at="/0" if manifest else "", noun=noun))
     return dict(document.value), manifest
 
 
@@ -60,7 +60,7 @@ def read_patch(context: Context, path: str, noun: str) -> dict[str, Any]:
     document = read_document(path)
     if is_manifest(document.value):
         check_body(document, noun)
-    context.origins.append(Origin(document, noun=noun))
+    context.field_sources.append(FieldSource(document, noun=noun))
     return dict(document.value)
 
 
@@ -77,7 +77,7 @@ def read_manifests(
     for number, document in enumerate(documents):
         if own:
             check_manifest(document)
-        context.origins.append(Origin(document, at=f"{at}/{number}"))
+        context.field_sources.append(FieldSource(document, at=f"{at}/{number}"))
     return [document.value for document in documents]
 
 

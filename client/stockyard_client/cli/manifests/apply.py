@@ -25,7 +25,7 @@ from stockyard_client.cli.manifests.sets import (
 )
 from stockyard_client.cli.output import plans, progress
 from stockyard_client.cli.output.github import PipelineForm, PipelineOutput, annotate_warnings, annotated, summarize
-from stockyard_client.cli.output.node_sheets import APPLIED
+from stockyard_client.cli.output.node_tables import APPLIED
 from stockyard_client.cli.output.output import Form, show_many
 from stockyard_client.errors import ApiError, StockyardClientError
 from stockyard_client.node_models import Applied

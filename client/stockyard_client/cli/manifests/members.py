@@ -13,14 +13,14 @@ from stockyard_client.cli.manifests.apply import check_removals
 from stockyard_client.cli.manifests.removals import Doomed, remove, verb
 from stockyard_client.cli.manifests.sets import Folder
 from stockyard_client.cli.output.output import Form, Output, show_many
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.cli.visible import echo
 from stockyard_client.models import Plan
 from stockyard_client.node_models import SetMember
 
 app = typer.Typer(no_args_is_help=True, help="Sets of manifests: what was applied together.", rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="SET", help="Name of the set.")]
-MEMBERS: Sheet[SetMember] = Sheet(
+MEMBERS: Printer[SetMember] = Printer(
     (
         Column("SET", lambda member: member.set),
         Column("KIND", lambda member: member.kind.replace("-", " ")),

@@ -10,7 +10,7 @@ import typer
 
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.documents.bodies import check_manifest
-from stockyard_client.cli.documents.origins import Origin
+from stockyard_client.cli.documents.field_sources import FieldSource
 from stockyard_client.cli.documents.selection import Selector, check_each_once, labels_of, names_of, of_cluster
 from stockyard_client.cli.documents.sources import sources_of
 from stockyard_client.cli.manifests.removals import Doomed, ordered, plan_of
@@ -82,7 +82,7 @@ def read_folder(
     if not documents:
         raise BadInput(f"--selector {selector}: no document has such labels")
     for number, document in enumerate(documents):
-        context.origins.append(Origin(document, at=f"/{number}"))
+        context.field_sources.append(FieldSource(document, at=f"/{number}"))
     left_out = [document for document in every if document not in documents]
     values = [of_cluster(document.value, cluster) for document in documents]
     return Folder(values, set_name, selector=rules, unselected_names=frozenset(names_of(left_out)))

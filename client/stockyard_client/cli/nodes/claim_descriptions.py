@@ -6,7 +6,7 @@ from stockyard_client.cli.context import Context
 from stockyard_client.cli.operations.events import Names
 from stockyard_client.cli.output import sections
 from stockyard_client.cli.output.ages import age
-from stockyard_client.cli.output.node_sheets import (
+from stockyard_client.cli.output.node_tables import (
     placed,
     price_text,
     provider_of,

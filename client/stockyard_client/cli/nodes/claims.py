@@ -10,7 +10,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.bad_input import BadInput
-from stockyard_client.cli.documents.origins import Origin
+from stockyard_client.cli.documents.field_sources import FieldSource
 from stockyard_client.cli.documents.pointers import pointer
 from stockyard_client.cli.input.completion import claim_names, cluster_names, pool_names, provider_names, type_names
 from stockyard_client.cli.input.confirmations import Yes, confirm
@@ -20,7 +20,7 @@ from stockyard_client.cli.nodes import power, type_filters
 from stockyard_client.cli.nodes.type_filters import check_memory
 from stockyard_client.cli.operations import listings, operations, updates
 from stockyard_client.cli.output import consequences, plans, progress, watching
-from stockyard_client.cli.output.node_sheets import CLAIMS
+from stockyard_client.cli.output.node_tables import CLAIMS
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_document, write_yaml_or_json
 from stockyard_client.cli.visible import echo
 from stockyard_client.client import Client
@@ -75,7 +75,7 @@ def create(
     resources = {**pairs(resource or []), **{k: v for k, v in (("cpu", cpu), ("memory", memory)) if v is not None}}
     check_memory(memory)
     named = {"cpu": cpu and "--cpu", "memory": memory and "--memory"}
-    context.origins.append(_origin(options, resources, named, require, label))
+    context.field_sources.append(_field_source(options, resources, named, require, label))
     if manifest:
         if options or resources or require or label or gpu:
             raise BadInput("a manifest says everything itself: give no options beside it")
@@ -131,22 +131,22 @@ def _with_gpus(
     """The request with the GPUs of ``--gpu``, whose name is looked up among the provider's node types."""
     types = partial(client.node_types.list, provider=provider, page_size=200)
     amounts, requirements = type_filters.gpu_request(gpu, types)
-    context.origins.append(Origin(options={pointer("resources", name): "--gpu" for name in amounts}))
+    context.field_sources.append(FieldSource(options={pointer("resources", name): "--gpu" for name in amounts}))
     return _merged(body, {}, amounts, [dict(requirement) for requirement in requirements], {})
 
 
-def _origin(
+def _field_source(
     options: dict[str, Any],
     resources: dict[str, str],
     named: dict[str, str | None],
     require: list[str] | None,
     label: list[str] | None,
-) -> Origin:
+) -> FieldSource:
     """Options of the request's fields."""
     field_options = {f"/{name}": f"--{name.replace('_', '-')}" for name in options}
     field_options |= {pointer("resources", name): named.get(name) or f"--resource {name}" for name in resources}
     lists = (("/requirements", require and "--require"), ("/labels", label and "--label"))
-    return Origin(options={**field_options, **{place: option for place, option in lists if option}})
+    return FieldSource(options={**field_options, **{place: option for place, option in lists if option}})
 
 
 def _from_manifest(context: contexts.Context, body: dict[str, Any], output: Form, *, dry_run: bool) -> dict[str, Any]:

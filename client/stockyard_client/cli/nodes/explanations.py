@@ -10,10 +10,10 @@ from rich.text import Text
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output import sections
 from stockyard_client.cli.output.ages import age
-from stockyard_client.cli.output.node_sheets import amount, dollars
+from stockyard_client.cli.output.node_tables import amount, dollars
 from stockyard_client.cli.output.output import Form, show_many, write_document
 from stockyard_client.cli.output.plans import money
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.models import HOURS_A_MONTH, Model
 from stockyard_client.node_models import Candidate, Explanation
 
@@ -21,7 +21,7 @@ MOST_NAMES = 3
 FITS = "Fits"
 """The rule of the group of those that fit and were not chosen."""
 
-CANDIDATES: Sheet[Candidate] = Sheet(
+CANDIDATES: Printer[Candidate] = Printer(
     (
         Column("TYPE", lambda c: c.type, give=1),
         Column("CAPACITY", lambda c: c.capacity_type),
@@ -51,7 +51,7 @@ class RuledOut(Model):
     count: int = 0
 
 
-FITTING: Sheet[Fitting] = Sheet(
+FITTING: Printer[Fitting] = Printer(
     (
         Column("TYPE", lambda f: f.candidate.type, give=1),
         Column("CAPACITY", lambda f: f.candidate.capacity_type),
@@ -61,7 +61,7 @@ FITTING: Sheet[Fitting] = Sheet(
     ),
     lambda f: f.candidate.type,
 )
-RULED_OUT: Sheet[RuledOut] = Sheet(
+RULED_OUT: Printer[RuledOut] = Printer(
     (
         Column("TYPES", lambda r: r.count),
         Column("RULED OUT BY", lambda r: r.rule),

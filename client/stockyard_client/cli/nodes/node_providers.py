@@ -14,7 +14,7 @@ from stockyard_client.cli.input.options import DryRun, Manifest, Watch
 from stockyard_client.cli.nodes import provider_validation, type_filters
 from stockyard_client.cli.operations import listings, updates
 from stockyard_client.cli.output import consequences, plans, watching
-from stockyard_client.cli.output.node_sheets import PRICES, PROVIDERS, TYPES, types_sheet
+from stockyard_client.cli.output.node_tables import PRICES, PROVIDERS, TYPES, types_printer
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_yaml_or_json
 from stockyard_client.cli.tenant import tenancy
 
@@ -161,7 +161,7 @@ def list_types(
     if output in {Form.TABLE, Form.WIDE}:
         rows = type_filters.without_repetitions(types)
         also = {node_type.id: ", ".join(providers) for node_type, providers in rows}
-        show_many(context, output, types_sheet(also), [node_type for node_type, _ in rows])
+        show_many(context, output, types_printer(also), [node_type for node_type, _ in rows])
     else:
         show_many(context, output, TYPES, types)
 

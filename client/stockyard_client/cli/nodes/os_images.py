@@ -14,7 +14,7 @@ from stockyard_client.cli.input.options import DryRun, Watch
 from stockyard_client.cli.operations import listings
 from stockyard_client.cli.output import consequences, plans, watching
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.os_image_models import OSImage
 
 app = typer.Typer(no_args_is_help=True, help="Images of operating systems.", rich_markup_mode=None)
@@ -24,7 +24,7 @@ Checksum = Annotated[str | None, typer.Option(help="Its digest, or the URL of a 
 ChecksumType = Annotated[str | None, typer.Option(help="md5, sha256, sha512 or auto; else its length tells.")]
 ImageFormat = Annotated[str | None, typer.Option("--format", help="raw, qcow2, vdi, vmdk or live-iso.")]
 Description = Annotated[str | None, typer.Option(help="What it is.")]
-OS_IMAGES: Sheet[OSImage] = Sheet(
+OS_IMAGES: Printer[OSImage] = Printer(
     (
         Column("NAME", lambda image: image.name),
         Column("URL", lambda image: image.url),

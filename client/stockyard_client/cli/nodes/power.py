@@ -11,7 +11,7 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli.input.completion import claim_names
 from stockyard_client.cli.input.options import DryRun, Timeout, Wait
 from stockyard_client.cli.output import plans, progress
-from stockyard_client.cli.output.node_sheets import CLAIMS
+from stockyard_client.cli.output.node_tables import CLAIMS
 from stockyard_client.cli.output.output import Form, Output, show_one
 
 

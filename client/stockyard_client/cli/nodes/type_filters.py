@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli.documents.bad_input import BadInput
-from stockyard_client.cli.output.node_sheets import dollars, hourly
+from stockyard_client.cli.output.node_tables import dollars, hourly
 from stockyard_client.node_models import NodeType
 
 Cpu = Annotated[str | None, typer.Option(help="Only types with so many cores at least.")]

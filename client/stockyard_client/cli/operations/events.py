@@ -13,7 +13,7 @@ from stockyard_client.cli.input.completion import cluster_names
 from stockyard_client.cli.operations import timelines
 from stockyard_client.cli.operations.timelines import After, Follow, Limit, Part, Since, Timeline
 from stockyard_client.cli.output.output import Form, Output
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.client import Client
 from stockyard_client.models import Event
 
@@ -41,13 +41,13 @@ class Names:
         return f"{self._names[identifier]}{slash}{pool}"
 
 
-def sheet(names: Names, *, subject: bool, ages: bool) -> Sheet[Event]:
+def printer(names: Names, *, subject: bool, ages: bool) -> Printer[Event]:
     """The columns of events, with or without what they are about, with ages or with times."""
     about: list[Column[Event]] = [
         Column("SUBJECT", names.of_event, brief=True),
         Column("SUBJECT", lambda event: event.subject, wide=True),
     ]
-    return Sheet(
+    return Printer(
         (
             Column("AGE", lambda event: event.time, brief=True, is_age=True)
             if ages
@@ -105,6 +105,6 @@ def show(
 ) -> None:
     """Events on stdout, the newest last, and with ``follow`` those that come."""
     names = Names(client)
-    columns = sheet(names, subject=not query.get("subject"), ages=not follow)
+    columns = printer(names, subject=not query.get("subject"), ages=not follow)
     timeline = Timeline(Event, columns, client.events, query, "stockyard events")
     timelines.show(context, form, timeline, part, follow=follow)

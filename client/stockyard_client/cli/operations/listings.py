@@ -7,10 +7,10 @@ from itertools import islice
 from typing import Any
 
 from stockyard_client.cli.operations.events import Names
-from stockyard_client.cli.output.node_sheets import CLAIMS, PRICES, PROVIDERS, TYPES
+from stockyard_client.cli.output.node_tables import CLAIMS, PRICES, PROVIDERS, TYPES
 from stockyard_client.cli.output.output import ACCOUNTS, CLUSTERS, OPERATIONS
-from stockyard_client.cli.output.pool_sheets import POOLS
-from stockyard_client.cli.output.tables import Sheet
+from stockyard_client.cli.output.pool_tables import POOLS
+from stockyard_client.cli.output.tables import Printer
 from stockyard_client.cli.output.watching import Listing, by_prefix
 from stockyard_client.client import Client
 from stockyard_client.models import CloudAccount, Cluster, Operation
@@ -31,11 +31,11 @@ def clusters(
     client: Client,
     filters: Filters,
     is_wanted: Callable[[Cluster], bool] | None = None,
-    sheet: Sheet[Cluster] = CLUSTERS,
+    printer: Printer[Cluster] = CLUSTERS,
 ) -> Listing[Cluster]:
     """Clusters, by their ids; only those that are wanted."""
     return Listing(
-        sheet,
+        printer,
         lambda: filter(is_wanted or (lambda _: True), client.clusters.list(page_size=200, **filters)),
         client.clusters.get,
         by_prefix("clu_"),
@@ -144,10 +144,10 @@ def prices(client: Client, filters: Filters) -> Listing[PriceOf]:
     )
 
 
-def quotas(client: Client, sheet: Sheet[Quota]) -> Listing[Quota]:
+def quotas(client: Client, printer: Printer[Quota]) -> Listing[Quota]:
     """Quotas, by their names. What is used changes when something begins or ends, which has an event."""
     return Listing(
-        sheet,
+        printer,
         lambda: client.quotas.list(page_size=200),
         None,
         by_prefix("clu_", "ncl_", "npr_"),
@@ -156,10 +156,10 @@ def quotas(client: Client, sheet: Sheet[Quota]) -> Listing[Quota]:
     )
 
 
-def environments(client: Client, sheet: Sheet[NodeEnvironment], filters: Filters) -> Listing[NodeEnvironment]:
+def environments(client: Client, printer: Printer[NodeEnvironment], filters: Filters) -> Listing[NodeEnvironment]:
     """Environments, by their ids. They come and go with nodes."""
     return Listing(
-        sheet,
+        printer,
         lambda: client.node_environments.list(page_size=200, **filters),
         None,
         by_prefix("clu_", "ncl_", "npr_", "spr_"),
@@ -167,16 +167,16 @@ def environments(client: Client, sheet: Sheet[NodeEnvironment], filters: Filters
     )
 
 
-def sites(client: Client, sheet: Sheet[Site]) -> Listing[Site]:
+def sites(client: Client, printer: Printer[Site]) -> Listing[Site]:
     """Sites."""
-    return Listing(sheet, lambda: client.sites.list(page_size=200), None, by_prefix(), again=OFTEN)
+    return Listing(printer, lambda: client.sites.list(page_size=200), None, by_prefix(), again=OFTEN)
 
 
-def os_images(client: Client, sheet: Sheet[OSImage]) -> Listing[OSImage]:
+def os_images(client: Client, printer: Printer[OSImage]) -> Listing[OSImage]:
     """Images, by their ids, which no event tells of."""
-    return Listing(sheet, lambda: client.os_images.list(page_size=200), None, by_prefix(), again=OFTEN)
+    return Listing(printer, lambda: client.os_images.list(page_size=200), None, by_prefix(), again=OFTEN)
 
 
-def profiles(client: Client, sheet: Sheet[ClusterProfile]) -> Listing[ClusterProfile]:
+def profiles(client: Client, printer: Printer[ClusterProfile]) -> Listing[ClusterProfile]:
     """Profiles, by their ids, which no event tells of."""
-    return Listing(sheet, lambda: client.profiles.list(page_size=200), None, by_prefix(), again=OFTEN)
+    return Listing(printer, lambda: client.profiles.list(page_size=200), None, by_prefix(), again=OFTEN)

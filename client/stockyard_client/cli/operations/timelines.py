@@ -14,10 +14,10 @@ import typer
 
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.documents.bad_input import BadInput
-from stockyard_client.cli.documents.origins import Origin
+from stockyard_client.cli.documents.field_sources import FieldSource
 from stockyard_client.cli.input.inputs import seconds
 from stockyard_client.cli.output.output import Form, show_many
-from stockyard_client.cli.output.tables import Sheet, cell, cells, padded
+from stockyard_client.cli.output.tables import Printer, cell, cells, padded
 from stockyard_client.cli.output.watching import trouble
 from stockyard_client.cli.visible import echo, json_text, yaml_text
 from stockyard_client.following import Feed
@@ -59,7 +59,7 @@ class Timeline(Generic[M]):
     """A list of ``model`` in order of time. ``query`` are its filters; ``command`` is what lists it."""
 
     model: type[M]
-    sheet: Sheet[M]
+    printer: Printer[M]
     source: Source
     query: Mapping[str, Any]
     command: str
@@ -88,7 +88,7 @@ class Part:
 
 def show(context: Context, form: Form, timeline: Timeline[M], part: Part, *, follow: bool) -> None:
     """Show a part on stdout, the newest last; with ``follow`` what comes after it, until somebody interrupts."""
-    context.origins.append(Origin(options={f"/{name}": f"--{option_of(name)}" for name in timeline.query}))
+    context.field_sources.append(FieldSource(options={f"/{name}": f"--{option_of(name)}" for name in timeline.query}))
     moment = moment_of(context, part.since)
     if follow:
         _follow(context, form, timeline, part, moment)
@@ -99,7 +99,7 @@ def show(context: Context, form: Form, timeline: Timeline[M], part: Part, *, fol
         records = list(islice(listed, part.limit))[::-1]
     else:
         records = list(deque(source.list(**query, since=moment, after=part.after), maxlen=part.limit))
-    show_many(context, form, timeline.sheet, records)
+    show_many(context, form, timeline.printer, records)
 
 
 def _follow(context: Context, form: Form, timeline: Timeline[M], part: Part, since: str | None) -> None:
@@ -107,7 +107,7 @@ def _follow(context: Context, form: Form, timeline: Timeline[M], part: Part, sin
     feed = timeline.source.feed(
         **timeline.query, since=since, newest=newest, after=part.after, on_trouble=trouble(context)
     )
-    lines = _Lines(context, form, timeline.sheet)
+    lines = _Lines(context, form, timeline.printer)
     while True:
         lines.write([parsed(timeline.model, item) for item in feed.poll()])
         if feed.cursor:
@@ -117,9 +117,9 @@ def _follow(context: Context, form: Form, timeline: Timeline[M], part: Part, sin
 class _Lines(Generic[M]):
     """A record a line; the heading comes with the first one."""
 
-    def __init__(self, context: Context, form: Form, sheet: Sheet[M]) -> None:
-        self._context, self._form, self._sheet = context, form, sheet
-        self._columns = sheet.columns_of(wide=form is Form.WIDE)
+    def __init__(self, context: Context, form: Form, printer: Printer[M]) -> None:
+        self._context, self._form, self._printer = context, form, printer
+        self._columns = printer.columns_of(wide=form is Form.WIDE)
         self._started = False
         self._widths = [_WIDTHS.get(column.heading, 0) for column in self._columns]
 
@@ -137,7 +137,7 @@ class _Lines(Generic[M]):
         elif self._form is Form.YAML:
             echo("---\n" + yaml_text(record.document()))
         elif self._form is Form.NAME:
-            echo(self._sheet.name(record))
+            echo(self._printer.name(record))
         else:
             if not self._started:
                 self._line([column.heading for column in self._columns])

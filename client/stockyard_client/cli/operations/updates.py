@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli.documents.assignments import Set, origin_of, patch_of
+from stockyard_client.cli.documents.assignments import Set, patch_of, source_of
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.input.completion import account_numbers, claim_names, cluster_names, provider_names
 from stockyard_client.cli.input.confirmations import Yes
@@ -17,7 +17,7 @@ from stockyard_client.cli.input.options import DryRun, Queue, Timeout, Wait
 from stockyard_client.cli.operations import changes
 from stockyard_client.cli.output import plans
 from stockyard_client.cli.output.output import ACCOUNTS, Form, Output, show_one
-from stockyard_client.cli.output.tables import Sheet
+from stockyard_client.cli.output.tables import Printer
 
 if TYPE_CHECKING:
     from stockyard_client.models import Cluster
@@ -118,7 +118,7 @@ def update_provider(
     output: Output = Form.TABLE,
 ) -> None:
     """Change a node provider by fields or a merge patch."""
-    from stockyard_client.cli.output.node_sheets import PROVIDERS
+    from stockyard_client.cli.output.node_tables import PROVIDERS
 
     context = contexts.of(run)
     patch = requested_patch(context, assignments, file, "provider")
@@ -128,7 +128,7 @@ def update_provider(
 
 def edit_provider(run: typer.Context, provider: Provider, yes: Yes = False, output: Output = Form.TABLE) -> None:
     """Change a node provider in your editor (EDITOR)."""
-    from stockyard_client.cli.output.node_sheets import PROVIDERS
+    from stockyard_client.cli.output.node_tables import PROVIDERS
 
     context = contexts.of(run)
     with context.client() as client:
@@ -145,7 +145,7 @@ def update_claim(
     output: Output = Form.TABLE,
 ) -> None:
     """Change a claim by fields or a merge patch. Its display name, labels, annotations or power may change."""
-    from stockyard_client.cli.output.node_sheets import CLAIMS
+    from stockyard_client.cli.output.node_tables import CLAIMS
 
     context = contexts.of(run)
     patch = requested_patch(context, assignments, file, "claim")
@@ -155,7 +155,7 @@ def update_claim(
 
 def edit_claim(run: typer.Context, claim: Claim, yes: Yes = False, output: Output = Form.TABLE) -> None:
     """Change a claim in your editor (EDITOR)."""
-    from stockyard_client.cli.output.node_sheets import CLAIMS
+    from stockyard_client.cli.output.node_tables import CLAIMS
 
     context = contexts.of(run)
     with context.client() as client:
@@ -172,7 +172,7 @@ def requested_patch(
     if not assignments and file is None:
         raise BadInput("say what changes: --set PATH=VALUE, --file, or both")
     base = read_patch(context, file, noun) if file is not None else {}
-    context.origins.append(origin_of(assignments or ()))
+    context.field_sources.append(source_of(assignments or ()))
     return lambda record: merged(base, patch_of(assignments or (), record))
 
 
@@ -190,7 +190,7 @@ def _update(
     resource: Any,
     reference: str,
     patch: Callable[[dict[str, Any]], dict[str, Any]],
-    sheet: Sheet[Any],
+    printer: Printer[Any],
     *,
     dry_run: bool,
     output: Form,
@@ -201,7 +201,7 @@ def _update(
         plans.show(context, output, resource.plan_update(record, body))
         return
     changed = resource.update(record, body)
-    show_one(context, output, sheet, changed)
+    show_one(context, output, printer, changed)
     plans.warn(context, changed.warnings)
 
 
@@ -211,7 +211,7 @@ def _edit(
     noun: str,
     reference: str,
     fields: tuple[str, ...],
-    sheet: Sheet[Any],
+    printer: Printer[Any],
     *,
     yes: bool,
     output: Form,
@@ -220,5 +220,5 @@ def _edit(
 
     target = Editable(noun, reference, fields, lambda: resource.get(reference), resource.update)
     if (pair := edit(context, target, yes=yes)) is not None:
-        show_one(context, output, sheet, pair[1])
+        show_one(context, output, printer, pair[1])
         plans.warn(context, pair[1].warnings)

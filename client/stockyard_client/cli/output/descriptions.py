@@ -13,7 +13,7 @@ from stockyard_client.cli.context import Context
 from stockyard_client.cli.documents.pointers import dotted, tokens_of
 from stockyard_client.cli.output import sections
 from stockyard_client.cli.output.ages import age
-from stockyard_client.cli.output.node_sheets import (
+from stockyard_client.cli.output.node_tables import (
     CLAIMS_OF_CLUSTER,
     amount,
     capacity,
@@ -24,8 +24,8 @@ from stockyard_client.cli.output.node_sheets import (
     trouble_first,
 )
 from stockyard_client.cli.output.output import CLUSTERS
-from stockyard_client.cli.output.pool_sheets import state
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.pool_tables import state
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.client import Client
 from stockyard_client.models import HOURS_A_MONTH, CloudAccount, Cluster, Condition, Model, Operation
 from stockyard_client.node_models import NodeProvider, NodeType
@@ -49,7 +49,7 @@ class Offering(Model):
         return [self.model_copy(update={"zones": (zone,), "usd_hour": usd}) for zone, usd in prices] or [self]
 
 
-OFFERINGS: Sheet[Offering] = Sheet(
+OFFERINGS: Printer[Offering] = Printer(
     (
         Column("CAPACITY", lambda o: o.capacity_type),
         Column("USD/HOUR", lambda o: dollars(o.usd_hour)),

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli.context import Context
-from stockyard_client.cli.documents.origins import position_of
+from stockyard_client.cli.documents.field_sources import position_of
 from stockyard_client.cli.output import field_lines, plans
 from stockyard_client.cli.output.output import Form
 from stockyard_client.cli.visible import echo
@@ -96,7 +96,7 @@ def summarize(context: Context, title: str, plan: Plan, remarks: Sequence[str] =
 def _position(context: Context, pointer: str | None, text: str) -> tuple[str, int | None] | None:
     """File and line: of the field, else those that a sentence about a file begins with."""
     if pointer is not None:
-        return position_of(pointer, context.origins)
+        return position_of(pointer, context.field_sources)
     begins = _PLACE.match(text)
     return (begins["file"], int(begins["line"])) if begins else None
 

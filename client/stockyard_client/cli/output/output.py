@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from stockyard_client.cli.context import Context
-from stockyard_client.cli.output.tables import Column, Sheet, rows_of, write_table
+from stockyard_client.cli.output.tables import Column, Printer, rows_of, write_table
 from stockyard_client.cli.visible import echo, json_text, yaml_text
 from stockyard_client.models import CloudAccount, Cluster, Condition, Event, Model, Operation
 
@@ -64,7 +64,7 @@ def why_of(cluster: Cluster) -> str | None:
     return ": ".join(str(text) for text in texts if text) or None
 
 
-CLUSTERS: Sheet[Cluster] = Sheet(
+CLUSTERS: Printer[Cluster] = Printer(
     (
         Column("NAME", lambda c: c.name),
         Column("STATUS", lambda c: c.status),
@@ -83,7 +83,7 @@ CLUSTERS: Sheet[Cluster] = Sheet(
     ),
     lambda c: c.name,
 )
-ONE_CLUSTER: Sheet[Cluster] = Sheet(
+ONE_CLUSTER: Printer[Cluster] = Printer(
     (
         *(column for column in CLUSTERS.columns if not column.wide),
         Column("BASTION", lambda c: (c.model_extra or {}).get("bastion")),
@@ -93,7 +93,7 @@ ONE_CLUSTER: Sheet[Cluster] = Sheet(
     CLUSTERS.name,
 )
 """Of a cluster by itself; in a list few have a bastion or snapshots of etcd."""
-ACCOUNTS: Sheet[CloudAccount] = Sheet(
+ACCOUNTS: Printer[CloudAccount] = Printer(
     (
         Column("ID", lambda a: a.id),
         Column("NAME", lambda a: a.name, give=1),
@@ -106,11 +106,11 @@ ACCOUNTS: Sheet[CloudAccount] = Sheet(
     ),
     lambda a: a.id,
 )
-VERIFIED: Sheet[CloudAccount] = Sheet(
+VERIFIED: Printer[CloudAccount] = Printer(
     tuple(column for column in ACCOUNTS.columns if column.heading != "MESSAGE"), ACCOUNTS.name
 )
 """Of an account whose message is said beside the table, as long as it is."""
-OPERATIONS: Sheet[Operation] = Sheet(
+OPERATIONS: Printer[Operation] = Printer(
     (
         Column("ID", lambda o: o.id),
         Column("KIND", lambda o: o.kind, give=1),
@@ -126,7 +126,7 @@ OPERATIONS: Sheet[Operation] = Sheet(
     ),
     lambda o: o.id,
 )
-EVENTS: Sheet[Event] = Sheet(
+EVENTS: Printer[Event] = Printer(
     (
         Column("AGE", lambda e: e.time, brief=True, is_age=True),
         Column("TIME", lambda e: e.time, wide=True),
@@ -140,16 +140,16 @@ EVENTS: Sheet[Event] = Sheet(
 )
 
 
-def show_many(context: Context, form: Form, sheet: Sheet[M], records: Iterable[M]) -> None:
+def show_many(context: Context, form: Form, printer: Printer[M], records: Iterable[M]) -> None:
     """Writes ``records``; JSON and YAML as one list."""
     items = list(records)
     if form in {Form.JSON, Form.YAML}:
         write_document(form, [record.document() for record in items])
     elif form is Form.NAME:
         for record in items:
-            echo(sheet.name(record))
+            echo(printer.name(record))
     elif items:
-        columns = sheet.columns_of(wide=form is Form.WIDE)
+        columns = printer.columns_of(wide=form is Form.WIDE)
         rows, give = rows_of(context, columns, items), [column.give for column in columns]
         spare = [column.spare for column in columns]
         write_table(context, [column.heading for column in columns], rows, give, spare)
@@ -157,12 +157,12 @@ def show_many(context: Context, form: Form, sheet: Sheet[M], records: Iterable[M
         context.say("Nothing found.")
 
 
-def show_one(context: Context, form: Form, sheet: Sheet[M], record: M) -> None:
+def show_one(context: Context, form: Form, printer: Printer[M], record: M) -> None:
     """Writes one record; JSON and YAML as one object."""
     if form in {Form.JSON, Form.YAML}:
         write_document(form, record.document())
     else:
-        show_many(context, form, sheet, [record])
+        show_many(context, form, printer, [record])
 
 
 def write_yaml_or_json(form: Form, document: Any) -> None:

@@ -13,7 +13,7 @@ from stockyard_client.cli.context import Context
 from stockyard_client.cli.output.ages import age
 from stockyard_client.cli.output.output import unmet
 from stockyard_client.cli.output.progress import mark
-from stockyard_client.cli.output.tables import Sheet, rows_of, style_of, write_table
+from stockyard_client.cli.output.tables import Printer, rows_of, style_of, write_table
 from stockyard_client.models import Condition, Event, Model, Operation
 
 EVENTS_SHOWN = 5
@@ -50,12 +50,12 @@ def paragraph(context: Context, text: str, style: str = "", indent: str = INDENT
     context.out.print(Text(indent + "\n".join(_wrapped(context, text, indent)), style=style), soft_wrap=True)
 
 
-def table(context: Context, name: str, sheet: Sheet[Any], records: Sequence[Model], more: str = "") -> None:
+def table(context: Context, name: str, printer: Printer[Any], records: Sequence[Model], more: str = "") -> None:
     """A section with a table; nothing where there are no records. ``more`` says how to see others."""
     if not records:
         return
     heading(context, name)
-    columns = sheet.columns_of(wide=False)
+    columns = printer.columns_of(wide=False)
     headings, give = [column.heading for column in columns], [column.give for column in columns]
     spare = [column.spare for column in columns]
     write_table(context, headings, rows_of(context, columns, records), give, spare)

@@ -42,7 +42,7 @@ class Column(Generic[M]):
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet(Generic[M]):
+class Printer(Generic[M]):
     """Columns of the table of one kind of record, and the text that ``-o name`` prints."""
 
     columns: tuple[Column[M], ...]

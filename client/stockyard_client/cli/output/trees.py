@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from stockyard_client.cli.context import Context
-from stockyard_client.cli.output.node_sheets import OWN, dollars
+from stockyard_client.cli.output.node_tables import OWN, dollars
 from stockyard_client.cli.output.tables import ellipsis, style_of
 
 _WORDS = {"node-claim": "claim"}

@@ -14,7 +14,7 @@ from stockyard_client.cli.output.tables import (
     GAP,
     LEAST_WIDTH,
     NARROW_GAP,
-    Sheet,
+    Printer,
     cells,
     ellipsis,
     fitted,
@@ -46,9 +46,9 @@ STOPPED = "Stopped watching; nothing else was stopped. The same command goes on 
 class Lines(Generic[R]):
     """Writes records as they come: rows of fixed widths, a JSON document a line, YAML documents, or names."""
 
-    def __init__(self, context: Context, form: Form, sheet: Sheet[R]) -> None:
-        self._context, self._form, self._sheet = context, form, sheet
-        self._columns = sheet.columns_of(wide=form is Form.WIDE)
+    def __init__(self, context: Context, form: Form, printer: Printer[R]) -> None:
+        self._context, self._form, self._printer = context, form, printer
+        self._columns = printer.columns_of(wide=form is Form.WIDE)
         self._widths = [max(len(c.heading), _ROOM.get(c.heading, 0)) for c in self._columns]
         self._shown: dict[str, list[str]] = {}
         self._places = list(range(len(self._columns)))
@@ -90,7 +90,7 @@ class Lines(Generic[R]):
         elif self._form is Form.YAML:
             echo("---\n" + yaml_text(document))
         elif self._form is Form.NAME:
-            echo(self._sheet.name(record))
+            echo(self._printer.name(record))
         else:
             self._make_room(row)
             if not self._has_heading:
@@ -135,7 +135,7 @@ class Listing(Generic[R]):
     more. ``again``: some changes have no event, so it is read again after so many seconds. Without ``get`` it is always
     read as a whole, and what is not in it any more is gone."""
 
-    sheet: Sheet[R]
+    printer: Printer[R]
     read: Callable[[], Iterable[R]]
     get: Callable[[str], R] | None
     keys: Callable[[Mapping[str, Any], Mapping[str, R]], Iterable[str]]
@@ -168,7 +168,7 @@ def watch_list(context: Context, client: Client, form: Form, listing: Listing[R]
     feed = client.events.feed(on_trouble=trouble(context))
     while feed.cursor is None:
         feed.poll()
-    watch = _ListWatch(listing, Lines(context, form, listing.sheet))
+    watch = _ListWatch(listing, Lines(context, form, listing.printer))
     watch.start()
     if watch.is_empty:
         context.say("Nothing found yet.", "dim")
@@ -247,10 +247,10 @@ class _ListWatch(Generic[R]):
             return None
 
 
-def watch_one(context: Context, form: Form, sheet: Sheet[R], records: Iterator[R]) -> None:
+def watch_one(context: Context, form: Form, printer: Printer[R], records: Iterator[R]) -> None:
     """A record, and a line for each change of it, until it is gone or somebody interrupts."""
     context.interrupted = STOPPED
-    lines: Lines[R] = Lines(context, form, sheet)
+    lines: Lines[R] = Lines(context, form, printer)
     last: R | None = None
     try:
         for record in records:

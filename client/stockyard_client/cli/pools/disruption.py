@@ -11,9 +11,9 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.input.completion import cluster_names, pool_names
 from stockyard_client.cli.output.ages import age
-from stockyard_client.cli.output.node_sheets import dollars
+from stockyard_client.cli.output.node_tables import dollars
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_document
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.cli.visible import echo
 from stockyard_client.resources.disruption import ClusterDisruption, PreviewedNode
 
@@ -38,7 +38,7 @@ def _paused(state: ClusterDisruption) -> str:
     return "yes" if state.paused_by else ", ".join(state.paused_pools) or "no"
 
 
-STATES: Sheet[ClusterDisruption] = Sheet(
+STATES: Printer[ClusterDisruption] = Printer(
     (
         Column("STATE", lambda d: d.state),
         Column("REASON", lambda d: d.reason),
@@ -52,7 +52,7 @@ STATES: Sheet[ClusterDisruption] = Sheet(
     ),
     lambda d: d.cluster_id,
 )
-NODES: Sheet[PreviewedNode] = Sheet(
+NODES: Printer[PreviewedNode] = Printer(
     (
         Column("NODE", lambda n: n.name),
         Column("POOL", lambda n: n.pool),

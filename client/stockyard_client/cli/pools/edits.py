@@ -5,7 +5,7 @@ from __future__ import annotations
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output import plans
 from stockyard_client.cli.output.output import Form, show_one
-from stockyard_client.cli.output.pool_sheets import POOLS
+from stockyard_client.cli.output.pool_tables import POOLS
 
 FIXED = frozenset(
     {

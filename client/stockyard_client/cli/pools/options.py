@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli.documents.bad_input import BadInput
-from stockyard_client.cli.documents.origins import Origin
+from stockyard_client.cli.documents.field_sources import FieldSource
 from stockyard_client.cli.documents.pointers import pointer
 from stockyard_client.cli.input.inputs import pairs, requirement
 
@@ -100,7 +100,7 @@ _OF_MAPS = frozenset({"limits", "labels"})
 """Fields whose options each give one entry."""
 
 
-def origin_of_options(options: dict[str, Any]) -> Origin:
+def source_of_options(options: dict[str, Any]) -> FieldSource:
     """The option behind each field of a pool, so that a refusal names the typed option."""
     field_options: dict[str, str] = {}
     for name, value in options.items():
@@ -108,7 +108,7 @@ def origin_of_options(options: dict[str, Any]) -> Origin:
         if name in _OF_MAPS and isinstance(value, dict):
             field_options |= {pointer(name, key): f"{option} {key}" for key in value}
         field_options[pointer(name)] = option
-    return Origin(options=field_options)
+    return FieldSource(options=field_options)
 
 
 def merged(

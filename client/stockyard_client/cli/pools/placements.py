@@ -13,7 +13,7 @@ from stockyard_client.cli.input.completion import cluster_names
 from stockyard_client.cli.input.inputs import read_manifests
 from stockyard_client.cli.output.output import Form, Output, show_many, write_document
 from stockyard_client.cli.output.plans import money
-from stockyard_client.cli.output.pool_sheets import EXISTING_NODES, PLANNED_NODES, PlannedNodes, equal_nodes
+from stockyard_client.cli.output.pool_tables import EXISTING_NODES, PLANNED_NODES, PlannedNodes, equal_nodes
 from stockyard_client.pool_models import LeftOut, Placements
 
 _PARTS_OF_PODS = frozenset(

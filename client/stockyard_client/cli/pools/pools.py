@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from stockyard_client.cli import context as contexts
-from stockyard_client.cli.documents.assignments import Set, origin_of, patch_of
+from stockyard_client.cli.documents.assignments import Set, patch_of, source_of
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.documents.selection import of_cluster
 from stockyard_client.cli.input.completion import cluster_names, pool_names, provider_names
@@ -17,7 +17,7 @@ from stockyard_client.cli.input.options import DryRun, File, Manifest, Queue, Ti
 from stockyard_client.cli.operations import changes, listings, operations, updates
 from stockyard_client.cli.output import consequences, plans, progress, watching
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one, write_yaml_or_json
-from stockyard_client.cli.output.pool_sheets import POOLS, of_all_clusters, with_cluster
+from stockyard_client.cli.output.pool_tables import POOLS, of_all_clusters, with_cluster
 from stockyard_client.cli.pools import edits as pool_edits
 from stockyard_client.cli.pools.options import (
     MaxPrice,
@@ -28,7 +28,7 @@ from stockyard_client.cli.pools.options import (
     group_fields_of,
     merged,
     options_of,
-    origin_of_options,
+    source_of_options,
     taint_of,
 )
 from stockyard_client.client import Client
@@ -81,7 +81,7 @@ def create(
     options = options_of(quantity, floor, weight, require, limit, label, taint)
     options |= {key: value for key, value in (("name", name), ("provider", provider)) if value is not None}
     options |= fields_of(zone, max_price, root_disk, update_strategy)
-    context.origins.append(origin_of_options(options))
+    context.field_sources.append(source_of_options(options))
     with context.client() as client:
         if manifest:
             if options:
@@ -222,14 +222,14 @@ def update(
     for field in ("limits", "labels"):
         if field in options:
             options[field] = {key: value or None for key, value in options[field].items()}
-    context.origins.append(origin_of_options(options))
+    context.field_sources.append(source_of_options(options))
     patch = merged(patch, options, joined=())
     if not patch and not assignments:
         if run.info_name != "edit":
             raise BadInput("say what changes: options, --set PATH=VALUE, or --file")
         pool_edits.edit(context, cluster, pool, yes=yes, output=output)
         return
-    context.origins.append(origin_of(assignments or ()))
+    context.field_sources.append(source_of(assignments or ()))
     with context.client() as client:
         if assignments:
             patch = updates.merged(patch, patch_of(assignments, client.pools.get(cluster, pool).document()))

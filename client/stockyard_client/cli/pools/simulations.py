@@ -13,7 +13,7 @@ from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.input.completion import cluster_names
 from stockyard_client.cli.input.inputs import read_patch
 from stockyard_client.cli.output.output import Form, Output, show_many, write_document
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.cli.pools.placements import reduced
 from stockyard_client.models import Model
 from stockyard_client.resources.simulations import Simulation
@@ -41,7 +41,7 @@ def _duration(seconds: float) -> str:
     return f"{minutes}m{odd_seconds:02}s" if minutes else f"{odd_seconds}s"
 
 
-REPLAYS: Sheet[Replay] = Sheet(
+REPLAYS: Printer[Replay] = Printer(
     (
         Column("POLICY", lambda r: r.policy),
         Column("USD", lambda r: f"{r.outcome.usd:.2f}"),

@@ -12,7 +12,7 @@ import typer
 
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.bad_input import BadInput
-from stockyard_client.cli.documents.origins import Origin
+from stockyard_client.cli.documents.field_sources import FieldSource
 from stockyard_client.cli.failures import FAILURE
 from stockyard_client.cli.input.completion import account_numbers
 from stockyard_client.cli.input.confirmations import Yes, confirm
@@ -29,13 +29,13 @@ app.command("update")(updates.update_account)
 app.command("edit")(updates.edit_account)
 
 
-def _origin(options: dict[str, Any], attributes: dict[str, Any], tags: list[str] | None) -> Origin:
+def _field_source(options: dict[str, Any], attributes: dict[str, Any], tags: list[str] | None) -> FieldSource:
     """Options of the request's fields."""
     field_options = {f"/{name}": f"--{name}" for name, value in options.items() if value is not None}
     field_options |= {
         f"/attributes/{name}": f"--{name.replace('_', '-')}" for name, value in attributes.items() if value is not None
     }
-    return Origin(options={**field_options, **({"/tags": "--tag"} if tags else {})})
+    return FieldSource(options={**field_options, **({"/tags": "--tag"} if tags else {})})
 
 
 Account = Annotated[str, typer.Argument(help="The account's number or name.", autocompletion=account_numbers)]
@@ -121,7 +121,7 @@ def create(
     host = _host(kubeconfig, context_name, namespace, via, feature)
     if host:
         body.setdefault("provider", "kubernetes")
-    context.origins.append(_origin(options, named, tag))
+    context.field_sources.append(_field_source(options, named, tag))
     body.update({key: value for key, value in options.items() if value is not None})
     _complete(body, host, named, tag)
     if not file and "name" not in body:

@@ -10,15 +10,15 @@ from stockyard_client.cli import context as contexts
 from stockyard_client.cli.operations import timelines
 from stockyard_client.cli.operations.timelines import After, Follow, Limit, Part, Since, Timeline
 from stockyard_client.cli.output.output import Form, Output
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.resources.tenant import AuditRecord
 
 app = typer.Typer(no_args_is_help=True, help="Who did what.", rich_markup_mode=None)
 
 
-def sheet(*, ages: bool) -> Sheet[AuditRecord]:
+def printer(*, ages: bool) -> Printer[AuditRecord]:
     """The columns of audit records, with ages or with times."""
-    return Sheet(
+    return Printer(
         (
             Column("AGE", lambda r: r.time, is_age=True)
             if ages
@@ -56,5 +56,5 @@ def list_(
     context = contexts.of(run)
     query = {"subject": subject, "actor": actor, "action": action, "outcome": outcome}
     with context.client() as client:
-        records = Timeline(AuditRecord, sheet(ages=not follow), client.audit, query, "stockyard audit list")
+        records = Timeline(AuditRecord, printer(ages=not follow), client.audit, query, "stockyard audit list")
         timelines.show(context, output, records, Part(since, limit, after).or_newest(), follow=follow)

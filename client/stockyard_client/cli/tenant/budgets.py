@@ -12,7 +12,7 @@ from stockyard_client.cli.input.completion import cluster_names
 from stockyard_client.cli.input.options import DryRun
 from stockyard_client.cli.output import plans
 from stockyard_client.cli.output.output import Form, Output, show_many, write_document
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.client import Client
 from stockyard_client.models import Plan
 from stockyard_client.resources.costs import Budget, Costs
@@ -38,7 +38,7 @@ def _figure(budget: Budget, amount: float) -> str:
     return f"{'' if budget.complete else 'at least '}{amount:,.2f}"
 
 
-BUDGETS: Sheet[Budget] = Sheet(
+BUDGETS: Printer[Budget] = Printer(
     (
         Column("OF", scope_text, give=1),
         Column("USD/MONTH", lambda b: f"{b.usd_month:,.2f}"),

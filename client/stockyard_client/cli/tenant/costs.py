@@ -13,7 +13,7 @@ from rich.text import Text
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.input.completion import cluster_names
 from stockyard_client.cli.output.output import Form, Output, show_many, write_document
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.cli.tenant.budgets import scope_text
 from stockyard_client.models import HOURS_A_MONTH, Model
 from stockyard_client.resources.costs import CLUSTER, NODES, Budget, CostLine, Costs
@@ -79,10 +79,10 @@ def _part(place: int, row: CostRow) -> str:
     return row.name[place]
 
 
-def _sheet(by: By) -> Sheet[CostRow]:
+def _printer(by: By) -> Printer[CostRow]:
     headings = _KEYS[by][0]
     names = [Column(heading, partial(_part, place), give=place + 1) for place, heading in enumerate(headings)]
-    return Sheet(
+    return Printer(
         (
             *names,
             Column("NODES", lambda row: row.nodes or None),
@@ -128,7 +128,7 @@ def cost(
     if output in {Form.JSON, Form.YAML}:
         write_document(output, costs.document())
         return
-    show_many(context, output, _sheet(by), rows(costs.lines, by))
+    show_many(context, output, _printer(by), rows(costs.lines, by))
     if output is Form.NAME:
         return
     context.out.print(Text(f"total  {total(costs)}", style="bold"), soft_wrap=True)

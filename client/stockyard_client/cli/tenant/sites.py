@@ -17,13 +17,13 @@ from stockyard_client.cli.input.options import DryRun, Watch
 from stockyard_client.cli.operations import listings
 from stockyard_client.cli.output import consequences, plans, watching
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.cli.visible import echo
 from stockyard_client.site_models import Site
 
 app = typer.Typer(no_args_is_help=True, help="Places that only a connector there reaches.", rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="SITE", help="Name or id.", autocompletion=site_names)]
-SITES: Sheet[Site] = Sheet(
+SITES: Printer[Site] = Printer(
     (
         Column("NAME", lambda site: site.name),
         Column("STATE", lambda site: site.state),

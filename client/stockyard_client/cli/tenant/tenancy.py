@@ -13,14 +13,14 @@ from stockyard_client.cli.input.options import DryRun, Watch
 from stockyard_client.cli.operations import listings
 from stockyard_client.cli.output import plans, watching
 from stockyard_client.cli.output.output import Form, Output, show_many, show_one
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.resources.tenant import AllowedNodeTypes, EventAccounts, NodeEnvironment, Quota
 
 quotas = typer.Typer(no_args_is_help=True, help="Limits of a tenant.", rich_markup_mode=None)
 environments = typer.Typer(no_args_is_help=True, help="What providers set up for clusters.", rich_markup_mode=None)
 accounts = typer.Typer(no_args_is_help=True, help="AWS accounts whose events are your requests.", rich_markup_mode=None)
 
-QUOTAS: Sheet[Quota] = Sheet(
+QUOTAS: Printer[Quota] = Printer(
     (
         Column("NAME", lambda q: q.name),
         Column("USED", lambda q: q.used),
@@ -29,7 +29,7 @@ QUOTAS: Sheet[Quota] = Sheet(
     ),
     lambda q: q.name,
 )
-ENVIRONMENTS: Sheet[NodeEnvironment] = Sheet(
+ENVIRONMENTS: Printer[NodeEnvironment] = Printer(
     (
         Column("ID", lambda e: e.id),
         Column("PROVIDER", lambda e: e.provider),
@@ -41,14 +41,14 @@ ENVIRONMENTS: Sheet[NodeEnvironment] = Sheet(
     ),
     lambda e: e.id,
 )
-ALLOWED: Sheet[AllowedNodeTypes] = Sheet(
+ALLOWED: Printer[AllowedNodeTypes] = Printer(
     (
         Column("ALLOWED", lambda a: "all" if a.allowed is None else ", ".join(a.allowed) or "none"),
         Column("AGE", lambda a: a.updated_at, is_age=True),
     ),
     lambda a: "\n".join(a.allowed or ()),
 )
-EVENT_ACCOUNTS: Sheet[EventAccounts] = Sheet(
+EVENT_ACCOUNTS: Printer[EventAccounts] = Printer(
     (
         Column("ACCOUNTS", lambda a: ", ".join(a.accounts) or "none"),
         Column("RIGHTS", lambda a: a.rights),

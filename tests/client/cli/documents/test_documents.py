@@ -7,7 +7,7 @@ import pytest
 from stockyard.domain.values.yaml_documents import read_documents
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.documents.documents import Document, document_of, documents_of
-from stockyard_client.cli.documents.origins import Origin, place_of
+from stockyard_client.cli.documents.field_sources import FieldSource, place_of
 from stockyard_client.cli.documents.pointers import dotted, tokens_of
 from stockyard_client.cli.documents.sources import Source, sources_of
 
@@ -212,12 +212,12 @@ def test_a_url_is_not_fetched():
 
 def test_the_nearest_document_and_options_name_a_field():
     documents = read(TEXT)
-    origins = [Origin(document, at=f"/{number}") for number, document in enumerate(documents)]
-    assert place_of("/0/spec", origins) == "lab.yaml:6 NodeProvider lab spec"
-    assert place_of("/2", origins) == "lab.yaml:15 NodeClaim c1"
-    assert place_of("/20", origins) == "[20]"
-    assert place_of("/0/spec/x", [*origins, Origin(options={"/0/spec": "--set spec"})]) == "--set spec"
-    inside = [Origin(documents[0], inner="/spec")]
+    field_sources = [FieldSource(document, at=f"/{number}") for number, document in enumerate(documents)]
+    assert place_of("/0/spec", field_sources) == "lab.yaml:6 NodeProvider lab spec"
+    assert place_of("/2", field_sources) == "lab.yaml:15 NodeClaim c1"
+    assert place_of("/20", field_sources) == "[20]"
+    assert place_of("/0/spec/x", [*field_sources, FieldSource(options={"/0/spec": "--set spec"})]) == "--set spec"
+    inside = [FieldSource(documents[0], inner="/spec")]
     assert place_of("/nodeTypes/0", inside) == "lab.yaml:8 NodeProvider lab spec.nodeTypes[0]"
 
 

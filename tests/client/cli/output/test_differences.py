@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from stockyard_client.cli.documents.assignments import origin_of, patch_of
+from stockyard_client.cli.documents.assignments import patch_of, source_of
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.output.differences import differences, merge_patch
 
@@ -118,7 +118,7 @@ def test_what_json_cannot_send_is_a_text(text):
 
 
 def test_a_refusal_names_the_option():
-    assert origin_of(["settings.groups[0].x=1", "tags.a=b"]).options == {
+    assert source_of(["settings.groups[0].x=1", "tags.a=b"]).options == {
         "/settings/groups": "--set settings.groups[0].x",
         "/tags/a": "--set tags.a",
     }

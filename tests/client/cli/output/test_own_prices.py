@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stockyard_client.cli.nodes.explanations import fitting_types
-from stockyard_client.cli.output.node_sheets import CLAIMS, TYPES, dollars, price_text
+from stockyard_client.cli.output.node_tables import CLAIMS, TYPES, dollars, price_text
 from stockyard_client.node_models import Candidate, Explanation, NodeClaim, NodeType
 
 
@@ -23,8 +23,8 @@ def test_own_stands_for_no_price_in_money(usd: float | None, owned: bool, short:
     assert (dollars(usd, owned=owned), price_text(usd, owned=owned)) == (short, long)
     node_type = NodeType(id="t", name="hosts.gpu", usd_hour=usd, owned=owned)
     claim = NodeClaim(id="c", name="one", phase="Available", placement={"usd_hour": usd, "owned": owned})
-    for sheet, record in ((TYPES, node_type), (CLAIMS, claim)):
-        cells = {column.heading: column for column in sheet.columns}
+    for printer, record in ((TYPES, node_type), (CLAIMS, claim)):
+        cells = {column.heading: column for column in printer.columns}
         assert cells["USD/HOUR"].value(record) == short
 
 

@@ -67,7 +67,7 @@ def run_scheduled_pass(installation: Installation) -> Mapping[str, int]:
 def tenants_read(registry: MemoryRegistry, installation: Installation) -> set[str]:
     """The tenants whose claims the next scheduled pass reads."""
     waiting = Waiting(registry)
-    waiting.read_in_turn(installation.nodes.clock.advance(60), MOST, SCHEDULED)
+    waiting.read_round_robin(installation.nodes.clock.advance(60), MOST, SCHEDULED)
     return set(waiting.by_tenant)
 
 

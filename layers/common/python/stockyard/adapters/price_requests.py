@@ -23,7 +23,7 @@ AGAIN = timedelta(minutes=5)
 """How long a region is not fetched again that could not be, or whose prices are on their way."""
 MOST_SECONDS = 10.0
 """How long a request waits at most for all regions that it names: it has 29 seconds."""
-TURN_SECONDS = 30.0
+BATCH_SECONDS = 30.0
 """After so long a process waits for another request, and has all of that time again."""
 PAUSE = 0.25
 """Seconds between two looks."""
@@ -45,7 +45,7 @@ class StoredPriceRequests:
     ) -> None:
         self._store, self._sheets, self._prices, self._invoke = store, StoredPriceSheets(store), prices, invoke
         self._regions, self._now, self._monotonic, self._pause = regions, now, monotonic, pause
-        self._turn_begins: float | None = None
+        self._batch_at: float | None = None
 
     def request(self, region: str) -> None:
         """See ``ports.PriceRequests.request``."""
@@ -70,7 +70,7 @@ class StoredPriceRequests:
         self.request(region)
         if not self._lacks(region):
             return
-        ends = self._turn() + MOST_SECONDS
+        ends = self._batch_began() + MOST_SECONDS
         while self._is_pending(region) and self._monotonic() < ends:
             self._pause(PAUSE)
         self._prices.forget(region)
@@ -88,13 +88,13 @@ class StoredPriceRequests:
             return False
         return self._now() - times.from_text(record.requested_at) < AGAIN
 
-    def _turn(self) -> float:
+    def _batch_began(self) -> float:
         """Moment when the request that is being served began to wait: the first wait after a while is another
         request's."""
         now = self._monotonic()
-        if self._turn_begins is None or now - self._turn_begins > TURN_SECONDS:
-            self._turn_begins = now
-        return self._turn_begins
+        if self._batch_at is None or now - self._batch_at > BATCH_SECONDS:
+            self._batch_at = now
+        return self._batch_at
 
 
 def connected(

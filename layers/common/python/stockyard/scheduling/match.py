@@ -325,12 +325,12 @@ class _TableMatcher:
     def _rows(self, request: SchedulingRequest, matches: int, zones: frozenset[str]) -> Iterator[RankedOffering]:
         """The rows in order, each in the zones that the request may have. Where prices differ by zone, those of its
         zones order them, not the dearest."""
-        rows = self._in_turn(request, matches, zones)
+        rows = self._one_by_one(request, matches, zones)
         if request.bid is None and not matches & self._table.by_zone:
             return rows
         return iter(cheapest_first(list(rows), None if request.in_money else request.provider))
 
-    def _in_turn(self, request: SchedulingRequest, matches: int, zones: frozenset[str]) -> Iterator[RankedOffering]:
+    def _one_by_one(self, request: SchedulingRequest, matches: int, zones: frozenset[str]) -> Iterator[RankedOffering]:
         while matches:
             row = self._in_range(request, (matches & -matches).bit_length() - 1, zones)
             if row is not None:

@@ -271,25 +271,25 @@ def _decoder(hint: Any) -> _Decoder:  # noqa: PLR0911 - one branch per type
     """Decoder of a value of this type from its attribute. Raises ``TypeError`` for a type no record may use."""
     if hint in _DOCUMENTS:
         return _document
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (types.UnionType, typing.Union):
+    generic, inner = typing.get_origin(hint), typing.get_args(hint)
+    if generic in (types.UnionType, typing.Union):
         choices = [choice for choice in inner if choice is not type(None)]
         return _or_none(_decoder(choices[0])) if len(choices) == 1 else _plain
-    if origin is tuple:
+    if generic is tuple:
         each = _decoder(inner[0])
         return lambda attribute: tuple(each(element) for element in attribute["L"])
-    if origin is list:
+    if generic is list:
         each = _decoder(inner[0])
         return lambda attribute: [each(element) for element in attribute["L"]]
-    if origin is dict:
+    if generic is dict:
         each = _decoder(inner[1])
         return lambda attribute: {key: each(value) for key, value in attribute["M"].items()}
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return lambda attribute: _plan(hint)(attribute["M"])
     if hint is Any:
         return _plain
-    if hint in _SCALARS or origin is typing.Literal:
-        return _SCALARS[hint if origin is None else str]
+    if hint in _SCALARS or generic is typing.Literal:
+        return _SCALARS[hint if generic is None else str]
     raise TypeError(f"records cannot hold {hint!r}")
 
 

@@ -98,12 +98,12 @@ def _kind(annotation: Any) -> tuple[type[BaseModel] | None, Any]:
     either that it has not."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, None
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
+    generic, arguments = get_origin(annotation), get_args(annotation)
+    if generic is Annotated:
         return _kind(arguments[0])
-    if origin in (Union, UnionType):
+    if generic in (Union, UnionType):
         kinds = [_kind(argument) for argument in arguments if argument is not NoneType]
         return next((kind for kind in kinds if kind != (None, None)), (None, None))
-    if origin is list or origin is dict:
+    if generic is list or generic is dict:
         return None, arguments[-1]
     return None, None

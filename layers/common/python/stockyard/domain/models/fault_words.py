@@ -89,8 +89,8 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         root = annotation.model_fields.get("root")
         return [annotation] if root is None else _models(root.annotation)
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
+    generic, arguments = get_origin(annotation), get_args(annotation)
+    if generic is Annotated:
         return _models(arguments[0])
-    inner = arguments if origin in (Union, UnionType) else arguments[-1:]
+    inner = arguments if generic in (Union, UnionType) else arguments[-1:]
     return [model for argument in inner for model in _models(argument)]

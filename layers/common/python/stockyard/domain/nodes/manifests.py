@@ -104,8 +104,8 @@ def matched(claim: NodeClaim) -> tuple[dict[str, Any], ...]:
     if claim.form != "karpenter":
         return claim.requirements
     node_class = (claim.document.get("spec") or {}).get("nodeClassRef") or {}
-    origin = {NODE_POOL, f"{node_class.get('group')}/{str(node_class.get('kind')).lower()}"}
-    return tuple(requirement for requirement in claim.requirements if requirement.get("key") not in origin)
+    own_keys = {NODE_POOL, f"{node_class.get('group')}/{str(node_class.get('kind')).lower()}"}
+    return tuple(requirement for requirement in claim.requirements if requirement.get("key") not in own_keys)
 
 
 def is_planned(claim: NodeClaim) -> bool:

@@ -242,7 +242,7 @@ class Overlay:
                 is_near = bool(self.own_place) and endpoint.rpartition(":")[0] == self.own_place.rpartition(":")[0]
                 places = [local, endpoint] if is_near and local else [endpoint]
                 if places != peer.places:
-                    peer.places, peer.begun, peer.turn = places, time.monotonic(), -1
+                    peer.places, peer.begun, peer.last_tried = places, time.monotonic(), -1
         if "page" in message:
             self.cursor = int(message["next"])
             if self.cursor:
@@ -279,7 +279,7 @@ class Overlay:
         """Drop what is dead, try what may be there, and say how things are."""
         for peer in self.peers.values():
             if peer.direct and not self.alive(peer):
-                peer.direct, peer.begun, peer.turn = False, time.monotonic(), -1
+                peer.direct, peer.begun, peer.last_tried = False, time.monotonic(), -1
         self.choose_home()
         self.apply()
         if self.hub:
@@ -303,8 +303,8 @@ class Overlay:
         for peer in silent:
             if moment - peer.heard < DEAD or not peer.places or moment - peer.tried < 2 * TICK:
                 continue
-            peer.tried, peer.turn = moment, (peer.turn + 1) % len(peer.places)
-            place = peers.resolved(peer.places[peer.turn])
+            peer.tried, peer.last_tried = moment, (peer.last_tried + 1) % len(peer.places)
+            place = peers.resolved(peer.places[peer.last_tried])
             if place:
                 arguments += ["peer", peer.key, "endpoint", place]
         if arguments:

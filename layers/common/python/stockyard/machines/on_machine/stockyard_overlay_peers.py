@@ -48,7 +48,7 @@ class Peer:
         self.places: list[str] = [str(place) for place in entry.get("endpoints") or ()]
         self.heard = self.tried = float("-inf")
         self.begun = time.monotonic()
-        self.turn = -1
+        self.last_tried = -1
         self.hears = False
         self.direct = False
         self.home = ""

@@ -137,7 +137,7 @@ def _round(
     selections: list[_Selection] = []
     without: list[tuple[NodeClaim, SchedulingRequest]] = []
     free = dict(current.availability.free)
-    turn = Availability(free, current.availability.refused)
+    remaining = Availability(free, current.availability.refused)
     refusals: list[tuple[NodeClaim, str]] = []
     for (claim, request), choice in zip(pending, choices, strict=True):
         if choice is None:
@@ -148,7 +148,7 @@ def _round(
             refusals.append((claim, admitted))
             continue
         node_type = admitted.node_type
-        selections.append(_Selection(claim, request, admitted, _considered(current, turn, request)))
+        selections.append(_Selection(claim, request, admitted, _considered(current, remaining, request)))
         if node_type.limited:
             free[node_type.name] = free.get(node_type.name, 0) - 1
     again: list[tuple[NodeClaim, SchedulingRequest]] = []
@@ -158,7 +158,7 @@ def _round(
         _wait(current.services, claim, BUDGET_REACHED, text, report)
     # To tell why takes longer than to place: whoever has a node type does not wait for that.
     for claim, request in without:
-        _wait(current.services, claim, *_why_not(current, turn, claim, request), report)
+        _wait(current.services, claim, *_why_not(current, remaining, claim, request), report)
     return again
 
 
@@ -293,15 +293,15 @@ def _options(choice: SelectedOffering, properties: Mapping[str, str]) -> tuple[P
     )
 
 
-def _considered(current: _Round, turn: Availability, request: SchedulingRequest) -> Mapping[str, int]:
+def _considered(current: _Round, remaining: Availability, request: SchedulingRequest) -> Mapping[str, int]:
     """Node types by the first rule that ruled them out when it was the claim's turn; empty once a pass has explained
     enough different requests."""
-    full = frozenset(name for name, free in turn.free.items() if free <= 0)
+    full = frozenset(name for name, free in remaining.free.items() if free <= 0)
     key = (*_shape(request), full)
     if key not in current.explained:
         if len(current.explained) >= EXPLAINED:
             return {}
-        evaluations = explain(current.catalog.index, request, turn)
+        evaluations = explain(current.catalog.index, request, remaining)
         current.explained[key] = Counter(evaluation.rule or "Fits" for evaluation in evaluations)
     return current.explained[key]
 

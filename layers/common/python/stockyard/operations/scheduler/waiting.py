@@ -56,7 +56,7 @@ class Waiting:
             self.add((tenant, claim) for claim in claims if claim.due_at is not None)
         return looked
 
-    def read_in_turn(self, now: datetime, most: int, name: str) -> None:
+    def read_round_robin(self, now: datetime, most: int, name: str) -> None:
         """Read what the next tenants wait for, until ``most`` claims were looked at; the last tenant's all the same.
 
         A round, remembered as ``name``, goes once through what waited when it began, so that what comes meanwhile
@@ -64,22 +64,24 @@ class Waiting:
         says how far it came.
         """
         last = self.registry.platform().get(Fact, name)
-        turn = _Round.of(last, now)
-        due = self.registry.due(NodeClaim, turn.began, most, turn.since)
-        if turn.since is None and len(due) < most:
+        current = _Round.of(last, now)
+        due = self.registry.due(NodeClaim, current.began, most, current.since)
+        if current.since is None and len(due) < most:
             self.add(due)
             return
-        looked, following = 0, turn.behind(due) if len(due) == most else None
+        looked, following = 0, current.behind(due) if len(due) == most else None
         for tenant, claim in due:
-            if tenant in turn.served:
+            if tenant in current.served:
                 continue
             if looked >= most:
                 following = times.from_text(str(claim.due_at))
                 break
             looked += self.read([tenant])
-            turn.served[tenant] = None
+            current.served[tenant] = None
         # Written before anything is placed: what fails there, or takes too long, keeps nobody who comes after it.
-        fact = Fact(name, turn.to_text(following), times.to_text(turn.began), version=last.version + 1 if last else 1)
+        fact = Fact(
+            name, current.to_text(following), times.to_text(current.began), version=last.version + 1 if last else 1
+        )
         with suppress(Conflict):
             self.registry.platform().commit(Replace(fact) if last else Create(fact))
 

@@ -99,13 +99,13 @@ class Scheduler:
             else:
                 waiting.read(sorted(named))
                 if all_of_them:
-                    waiting.read_in_turn(now, OLDER, WOKEN)
+                    waiting.read_round_robin(now, OLDER, WOKEN)
         return self._all(waiting)
 
     def overdue(self, now: datetime) -> Mapping[str, int]:
         """Place everything that still waits, or of too much what has its turn."""
         waiting = Waiting(self.registry)
-        waiting.read_in_turn(now, OVERDUE, SCHEDULED)
+        waiting.read_round_robin(now, OVERDUE, SCHEDULED)
         return self._all(waiting, scheduled=True)
 
     def review(self, tenants: Iterable[str]) -> int:
@@ -136,12 +136,12 @@ class Scheduler:
         total: Tally[str] = Tally(bound=0, waiting=0, lost=0, left=0)
         by_tenant, failure = waiting.by_tenant, waiting.failure
         order = sorted(by_tenant, key=lambda name: (_longest(by_tenant[name]), name))
-        turns = deque((tenant, by_priority_and_age(by_tenant[tenant].values())) for tenant in order)
+        rounds = deque((tenant, by_priority_and_age(by_tenant[tenant].values())) for tenant in order)
         ends_at = self.seconds() + PASS_SECONDS
-        while turns and self.seconds() < ends_at:
+        while rounds and self.seconds() < ends_at:
             from stockyard.operations.scheduler.schedule import schedule  # most runs of the schedule place nothing
 
-            tenant, claims = turns.popleft()
+            tenant, claims = rounds.popleft()
             try:
                 report = schedule(self.services_of(tenant), claims[:AT_ONCE])
             except Exception as error:
@@ -149,9 +149,9 @@ class Scheduler:
                     failure = error
                 continue
             if len(claims) > AT_ONCE:
-                turns.append((tenant, claims[AT_ONCE:]))
+                rounds.append((tenant, claims[AT_ONCE:]))
             total.update(bound=report.bound, waiting=report.waiting, lost=report.lost, left=report.unplaced)
-        total.update(left=sum(len(claims) for _, claims in turns))
+        total.update(left=sum(len(claims) for _, claims in rounds))
         if scheduled:
             still = sum(map(len, by_tenant.values())) - total["bound"] - total["lost"]
             self.services_of(PLATFORM).telemetry.measure("claims waiting", CLAIMS_WAITING, still)

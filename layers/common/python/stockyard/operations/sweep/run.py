@@ -21,10 +21,10 @@ from stockyard.operations.sweep import orphans as sweep_orphans
 from stockyard.operations.sweep import records as sweep_records
 from stockyard.operations.sweep.places import TEMPLATES, PlaceSweep, follow_templates, look_at_nodes
 from stockyard.operations.sweep.tally import Tally
-from stockyard.operations.sweep.turns import Turn
+from stockyard.operations.sweep.tenant_sweeps import TenantSweep
 from stockyard.ports import Clock, Put, Registry
 
-TURN = "swept-last"
+LAST_SWEPT = "swept-last"
 """The platform's fact of whose turn it was last: a tenant's, or the platform's own."""
 MARK = "swept-table"
 """The platform's fact of the last sweep: which table it was, and when."""
@@ -67,7 +67,7 @@ class Reaper:
         waiting = deque(self._order(tenants))
         while waiting:
             name = waiting.popleft()
-            self.registry.platform().commit(Put(Fact(TURN, name, times.to_text(self.clock.now()))))
+            self.registry.platform().commit(Put(Fact(LAST_SWEPT, name, times.to_text(self.clock.now()))))
             if name == PLATFORM:
                 failures = len(tally.failures)
                 tally.attempt("realm", self._realm, trusted, tally)
@@ -76,9 +76,9 @@ class Reaper:
                     telemetry.measure("identity unreachable", IDENTITY_UNREACHABLE, 1)
             else:
                 services = self._services(name, trusted)
-                turn = Turn(services, trusted, accounts.get(name, ()), self.hand_out, over, tally)
-                tally.attempt(name, turn.run)
-                if not turn.whole:
+                tenant_sweep = TenantSweep(services, trusted, accounts.get(name, ()), self.hand_out, over, tally)
+                tally.attempt(name, tenant_sweep.run)
+                if not tenant_sweep.whole:
                     waiting.append(name)
             if over():
                 break
@@ -112,7 +112,7 @@ class Reaper:
         if not tenants:
             return ()
         order = sorted({*tenants, PLATFORM})
-        last = self.registry.platform().get(Fact, TURN)
+        last = self.registry.platform().get(Fact, LAST_SWEPT)
         start = bisect_right(order, last.value) if last else 0
         return (*order[start:], *order[:start])
 

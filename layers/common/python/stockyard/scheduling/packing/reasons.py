@@ -23,7 +23,7 @@ RESOURCE, TOPOLOGY, LIMIT, MIN_VALUES, GANG = "Resource", "Topology", "Limit", "
 BUDGET, HOST_PORT, DEVICES = "Budget", "HostPort", "ResourceClaims"
 UNAVAILABLE = "UnavailableOfferings"
 SHOWN_TYPES = 5
-NO_TURN = "The plan's steps of work were used up before the pod had its turn."
+OUT_OF_STEPS = "The plan's steps of work were used up before the pod had its turn."
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def reasons(solver: Solver, pod_class: PodClass) -> tuple[Reason, ...]:
     by_pool = tuple(_reason(solver, pod_class, level, number, pool) for number, pool in enumerate(solver.rows.pools))
     if pod_class in solver.refused or not solver.known_nodes.candidates(pod_class.requests, level):
         return by_pool
-    return Reason("", BUDGET, "steps", NO_TURN), *by_pool
+    return Reason("", BUDGET, "steps", OUT_OF_STEPS), *by_pool
 
 
 def _reason(solver: Solver, pod_class: PodClass, level: Level, number: int, pool: Pool) -> Reason:
@@ -73,7 +73,7 @@ def _refusals(
     mask = solver.rows.of_pool[number] & level.mask
     yield from _by_room(solver, pod_class, mask, pool)
     if pod_class not in solver.refused:
-        yield BUDGET, "steps", NO_TURN
+        yield BUDGET, "steps", OUT_OF_STEPS
     mask &= solver.rows.holding(solver.resources, pod_class.requests)
     for key in pod_class.keys:
         domains = level.allowed(key, level.universes.get(key, ()))

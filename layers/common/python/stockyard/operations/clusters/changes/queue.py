@@ -82,7 +82,7 @@ def begin_next(services: Services, cluster_id: str) -> bool:
     """
     for _ in range(MOST):
         cluster = services.store.get(Cluster, cluster_id)
-        if cluster is None or not _has_turn(services, cluster):
+        if cluster is None or not _may_begin(services, cluster):
             return False
         operation = services.store.get(Operation, cluster.queue[0])
         if operation is None:
@@ -102,7 +102,7 @@ def begin_next(services: Services, cluster_id: str) -> bool:
     return False
 
 
-def _has_turn(services: Services, cluster: Cluster) -> bool:
+def _may_begin(services: Services, cluster: Cluster) -> bool:
     degraded = any(part.type == DEGRADED and part.status == "True" for part in cluster.conditions)
     return bool(cluster.queue) and cluster.status == "ready" and not degraded and not _is_running(services, cluster)
 

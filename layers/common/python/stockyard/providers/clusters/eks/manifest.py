@@ -252,22 +252,22 @@ def wanted_settings(document: ClusterDocument, current: Mapping[str, Any] | None
 
 def cluster_manifest(cluster: Cluster, profiles: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:  # noqa: ARG001
     """See ``cluster_manifests.ClusterForm``. What a manifest cannot say of the settings is left out."""
-    origin, settings = cluster.document, cluster.settings
+    stored, settings = cluster.document, cluster.settings
     networking = {"vpcCidr": settings["vpc_cidr"], "subnetCidrs": list(settings["subnet_cidrs"])}
     usual = {"vpcCidr": DEFAULT_VPC, "subnetCidrs": public_cidrs(DEFAULT_VPC, USUAL_SUBNETS)}
     optional = {
-        "credentials": origin.get("credentials"),
-        "networking": networking if origin.get("networking") or networking != usual else None,
+        "credentials": stored.get("credentials"),
+        "networking": networking if stored.get("networking") or networking != usual else None,
     }
     metadata = {
         "namespace": settings["namespace"],
-        "labels": dict(origin.get("labels") or {}),
-        "annotations": {**(origin.get("annotations") or {}), **_of_secret(cluster)},
+        "labels": dict(stored.get("labels") or {}),
+        "annotations": {**(stored.get("annotations") or {}), **_of_secret(cluster)},
     }
     return {
         "apiVersion": API_VERSION,
         "kind": EKS_CLUSTER,
-        "metadata": {"name": origin.get(NAME) or cluster.name, **_without_empty(metadata)},
+        "metadata": {"name": stored.get(NAME) or cluster.name, **_without_empty(metadata)},
         "spec": {
             "region": settings["region_name"],
             "kubernetesVersion": cluster.kubernetes_version,

@@ -47,13 +47,13 @@ def ways(
     The zones of a type cost the same: claims begin with different ones. With ``diversified`` they begin with different
     types as well. ``first`` decides with which, instead of the claim's id. ``VendorRefused`` when nothing is left.
     """
-    turn = int(hashlib.sha256((first or claim.id).encode()).hexdigest()[:8], 16)
+    offset = int(hashlib.sha256((first or claim.id).encode()).hexdigest()[:8], 16)
     requirement = by_name(Requirements.of(claim.requirements), place.zone_ids).get(ZONE)
     zones = [zone for zone in place.by_zone if requirement is None or requirement.has(zone)]
     # What is refused to a claim in the zones that it names says nothing of the others.
     named = requirement is not None and not requirement.complement and requirement.values <= set(place.by_zone)
     narrowed = named and len(zones) < len(place.by_zone)
-    subnets = {zone: _turned(place.by_zone[zone], turn)[0] for zone in zones}
+    subnets = {zone: _turned(place.by_zone[zone], offset)[0] for zone in zones}
     offered = {
         option.type_of(provider.name): option.zones
         for option in placement(claim).options
@@ -63,7 +63,7 @@ def ways(
         [name for name in types(claim, provider, capacity_type) if architectures.get(name) in place.images]
     )
     if strategy == DIVERSIFIED and capacity_type == ON_DEMAND:
-        names = _turned(names, turn)
+        names = _turned(names, offset)
     possible = tuple(
         Way(
             name,
@@ -73,7 +73,7 @@ def ways(
             anywhere=ANY in offered[name] and not narrowed,
         )
         for name in names
-        for zone in _turned(zones, turn)
+        for zone in _turned(zones, offset)
         if ANY in offered[name] or zone in offered[name]
     )
     if not possible:
@@ -103,7 +103,7 @@ def bid_for(possible: tuple[Way, ...], max_prices: str) -> tuple[Way, ...]:
     return able
 
 
-def _turned(items: Iterable[str], turn: int) -> list[str]:
+def _turned(items: Iterable[str], offset: int) -> list[str]:
     ordered = list(items)
-    start = turn % len(ordered) if ordered else 0
+    start = offset % len(ordered) if ordered else 0
     return ordered[start:] + ordered[:start]

@@ -99,8 +99,8 @@ class Launch:
         ]
 
         def order(machine_id: str) -> tuple[bool, str]:
-            turn = hashlib.sha256(f"{self.work.claim.id}/{machine_id}".encode()).hexdigest()
-            return group.machines[machine_id]["LifecycleState"] != "InService", turn
+            digest = hashlib.sha256(f"{self.work.claim.id}/{machine_id}".encode()).hexdigest()
+            return group.machines[machine_id]["LifecycleState"] != "InService", digest
 
         return sorted(candidates, key=order)
 

@@ -77,10 +77,10 @@ def split(nodes: Sequence[Bought], least: int, cheapest: Callable[[Counts], int]
             break
         first: Counts = {}
         second: Counts = {}
-        turn = 0
+        odd = 0
         for shape, count in sorted(largest.counts.items()):
-            half = (count + turn) // 2
-            turn ^= count & 1
+            half = (count + odd) // 2
+            odd ^= count & 1
             for counts, part in ((first, half), (second, count - half)):
                 if part:
                     counts[shape] = part

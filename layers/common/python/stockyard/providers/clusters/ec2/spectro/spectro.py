@@ -186,9 +186,9 @@ def wanted_settings(document: ClusterDocument, current: Mapping[str, Any] | None
 
 def cluster_manifest(cluster: Cluster, profiles: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """See ``cluster_manifests.ClusterForm``. What the body cannot say of the settings is left out."""
-    origin, settings = cluster.document, cluster.settings
+    stored, settings = cluster.document, cluster.settings
     labels = {key: value or BARE_TAG for key, value in cluster.tags.items()}
-    annotations = {name: text for name, text in (origin.get("annotations") or {}).items() if name not in _SETTLED}
+    annotations = {name: text for name, text in (stored.get("annotations") or {}).items() if name not in _SETTLED}
     if cluster.description != _usual_description(cluster.name):
         annotations["description"] = cluster.description
     cidrs = ",".join(settings.get("ssh_cidrs") or ())
@@ -199,7 +199,7 @@ def cluster_manifest(cluster: Cluster, profiles: Sequence[Mapping[str, Any]] = (
         "kind": SPECTRO_CLUSTER,
         "metadata": {"name": cluster.name, "labels": labels, "annotations": annotations},
         "spec": {
-            "cloudAccountUid": origin.get("cloud_account") or str(cluster.cloud_account_id),
+            "cloudAccountUid": stored.get("cloud_account") or str(cluster.cloud_account_id),
             "cloudConfig": {
                 "region": settings.get("region_name") or DEFAULT_REGION,
                 "sshKeyName": settings.get("key_pair") or "",

@@ -14,7 +14,7 @@ from stockyard.domain.records import CloudAccount, Cluster, Fact
 from stockyard.domain.values import times
 from stockyard.lifecycle import sweeping
 from stockyard.operations.services import Services
-from stockyard.operations.sweep import records, run, turns
+from stockyard.operations.sweep import records, run, tenant_sweeps
 from stockyard.ports import Create
 from tests.unit.operations.conftest import World, make_world
 
@@ -73,15 +73,15 @@ class Yard:
 @pytest.fixture
 def small_yard(monkeypatch: pytest.MonkeyPatch) -> Yard:
     """A run has time for some 50 of its 160 clusters, and a turn for 15."""
-    monkeypatch.setattr(turns, "PAGE", 5)
-    monkeypatch.setattr(turns, "PAGES", 3)
+    monkeypatch.setattr(tenant_sweeps, "PAGE", 5)
+    monkeypatch.setattr(tenant_sweeps, "PAGES", 3)
     return Yard(make_world(), monkeypatch, 160, 10, 3.5)
 
 
 def test_all_places_of_three_thousand_clusters_are_visited_within_two_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     yard, visited = Yard(make_world(), monkeypatch, 3000, 60, 0.1), []
     for _ in range(2):
-        assert yard.sweep() < RUN.total_seconds() + turns.PAGE, "a page is ended, and no more is begun"
+        assert yard.sweep() < RUN.total_seconds() + tenant_sweeps.PAGE, "a page is ended, and no more is begun"
         visited.append(len(set(yard.clusters)))
     assert visited[0] < visited[1] == 3000, visited
     assert len(set(yard.places)) == 62, "of each tenant its account"
@@ -95,7 +95,7 @@ def test_no_tenant_waits_behind_a_large_one(small_yard: Yard) -> None:
     for tenant, moments in own.items():
         # Between two turns of a tenant all others have had theirs.
         apart = max(after - before for before, after in pairwise(moments))
-        assert apart <= small_yard.size - small_yard.size // 2 + 15 + turns.PAGE, tenant
+        assert apart <= small_yard.size - small_yard.size // 2 + 15 + tenant_sweeps.PAGE, tenant
 
 
 def test_two_runs_at_once_leave_nothing_out(small_yard: Yard) -> None:
@@ -145,13 +145,15 @@ def test_a_cluster_that_ends_the_process_holds_up_only_its_own_page(small_yard: 
                 small_yard.world.clock.advance(300)
     assert 2 <= deaths[0] <= 6, "it is met again, once in a round"
     unseen = small_yard.size - len(set(small_yard.clusters))
-    assert 1 <= unseen <= turns.PAGE
+    assert 1 <= unseen <= tenant_sweeps.PAGE
     assert ("large", f"clu_{22:026}") not in small_yard.clusters
 
 
 def test_only_a_tenant_of_several_pages_has_a_position(small_yard: Yard) -> None:
     small_yard.sweep()
-    positions = {tenant: small_yard.world.registry.store(tenant).get(Fact, turns.POSITION) for tenant in TENANTS}
+    positions = {
+        tenant: small_yard.world.registry.store(tenant).get(Fact, tenant_sweeps.POSITION) for tenant in TENANTS
+    }
     fact = positions.pop("large")
     assert fact is not None
     assert fact.value == f"Cluster/clu_{14:026}"

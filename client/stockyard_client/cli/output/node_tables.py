@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.models import HOURS_A_MONTH, Condition
 from stockyard_client.node_models import Applied, NodeClaim, NodeProvider, NodeType, PriceOf
 
@@ -142,7 +142,7 @@ def why(reason: str, message: str) -> str:
     return ": ".join(text for text in (reason, message) if text)
 
 
-PROVIDERS: Sheet[NodeProvider] = Sheet(
+PROVIDERS: Printer[NodeProvider] = Printer(
     (
         Column("NAME", lambda p: p.name, give=1),
         Column("KIND", lambda p: p.kind),
@@ -157,7 +157,7 @@ PROVIDERS: Sheet[NodeProvider] = Sheet(
     ),
     lambda p: p.name,
 )
-TYPES: Sheet[NodeType] = Sheet(
+TYPES: Printer[NodeType] = Printer(
     (
         Column("NAME", lambda t: t.name, give=1),
         Column("CPU", lambda t: t.resources.get("cpu")),
@@ -175,15 +175,15 @@ TYPES: Sheet[NodeType] = Sheet(
 )
 
 
-def types_sheet(also: Mapping[str, str]) -> Sheet[NodeType]:
+def types_printer(also: Mapping[str, str]) -> Printer[NodeType]:
     """The columns of node types, with those providers that have the same type, by the ids of types."""
     if not any(also.values()):
         return TYPES
     other_providers: Column[NodeType] = Column("ALSO OF", lambda t: also.get(t.id), give=1, spare=True)
-    return Sheet((*TYPES.columns[:1], other_providers, *TYPES.columns[1:]), TYPES.name)
+    return Printer((*TYPES.columns[:1], other_providers, *TYPES.columns[1:]), TYPES.name)
 
 
-CLAIMS: Sheet[NodeClaim] = Sheet(
+CLAIMS: Printer[NodeClaim] = Printer(
     (
         Column("NAME", lambda c: c.name, give=1),
         Column("PHASE", state),
@@ -202,11 +202,11 @@ CLAIMS: Sheet[NodeClaim] = Sheet(
     ),
     lambda c: c.name,
 )
-CLAIMS_OF_CLUSTER: Sheet[NodeClaim] = Sheet(
+CLAIMS_OF_CLUSTER: Printer[NodeClaim] = Printer(
     tuple(column for column in CLAIMS.columns if column.heading != "CLUSTER"), CLAIMS.name
 )
 """Of claims whose cluster is known."""
-APPLIED: Sheet[Applied] = Sheet(
+APPLIED: Printer[Applied] = Printer(
     (
         Column("KIND", lambda a: a.kind),
         Column("NAME", lambda a: a.name),
@@ -216,7 +216,7 @@ APPLIED: Sheet[Applied] = Sheet(
     ),
     lambda a: f"{a.kind.lower()}/{a.name}",
 )
-PRICES: Sheet[PriceOf] = Sheet(
+PRICES: Printer[PriceOf] = Printer(
     (
         Column("NAME", lambda p: p.name),
         Column("KIND", lambda p: p.kind),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class FieldSource:
     """``document`` stands at the pointer ``at`` of the request, from its own pointer ``inner`` on. ``noun`` is what a
     body without a kind is called. ``options`` gave the fields of these pointers of the request, by name."""
 
@@ -24,11 +24,11 @@ class Origin:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-def place_of(pointer: str, origins: Iterable[Origin]) -> str:
+def place_of(pointer: str, field_sources: Iterable[FieldSource]) -> str:
     """Name, for a person, of the field at ``pointer`` of the request: an option, a line of a file, else its path."""
-    fitting = [origin for origin in origins if _is_below(pointer, origin.at)]
-    for origin in fitting:
-        for pointer_given, option in origin.options.items():
+    fitting = [source for source in field_sources if _is_below(pointer, source.at)]
+    for source in fitting:
+        for pointer_given, option in source.options.items():
             if _is_below(pointer, pointer_given):
                 return option
     nearest = _nearest(fitting)
@@ -37,18 +37,18 @@ def place_of(pointer: str, origins: Iterable[Origin]) -> str:
     return nearest.document.place(tokens_of(nearest.inner + pointer.removeprefix(nearest.at)), nearest.noun)
 
 
-def position_of(pointer: str, origins: Iterable[Origin]) -> tuple[str, int | None] | None:
+def position_of(pointer: str, field_sources: Iterable[FieldSource]) -> tuple[str, int | None] | None:
     """File and line of the field at ``pointer`` of the request; None where no file has it."""
-    nearest = _nearest([origin for origin in origins if _is_below(pointer, origin.at)])
+    nearest = _nearest([source for source in field_sources if _is_below(pointer, source.at)])
     if nearest is None or nearest.document is None:
         return None
     document = nearest.document
     return document.source, document.line(tokens_of(nearest.inner + pointer.removeprefix(nearest.at)))
 
 
-def _nearest(fitting: Iterable[Origin]) -> Origin | None:
-    named = [origin for origin in fitting if origin.document is not None]
-    return max(named, key=lambda origin: len(origin.at)) if named else None
+def _nearest(fitting: Iterable[FieldSource]) -> FieldSource | None:
+    named = [source for source in fitting if source.document is not None]
+    return max(named, key=lambda source: len(source.at)) if named else None
 
 
 def _is_below(pointer: str, at: str) -> bool:

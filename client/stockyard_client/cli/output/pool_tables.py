@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stockyard_client.cli.output.node_sheets import dollars, pairs_of
-from stockyard_client.cli.output.tables import Column, Sheet
+from stockyard_client.cli.output.node_tables import dollars, pairs_of
+from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.models import Model
 from stockyard_client.pool_models import NodePods, PlannedNode, Pool
 
@@ -77,7 +77,7 @@ def pods_of(node: PlannedNode | NodePods) -> str:
     return ", ".join(node.pods[:MOST_PODS]) + more
 
 
-POOLS: Sheet[Pool] = Sheet(
+POOLS: Printer[Pool] = Printer(
     (
         Column("NAME", title, give=1),
         Column("KIND", lambda p: p.kind),
@@ -104,13 +104,13 @@ def of_all_clusters(client: Client) -> tuple[dict[str, str], list[Pool]]:
     return {cluster.id: cluster.name for cluster in clusters}, pools
 
 
-def with_cluster(names: Mapping[str, str]) -> Sheet[Pool]:
+def with_cluster(names: Mapping[str, str]) -> Printer[Pool]:
     """The columns of pools of several clusters, whose names go by their ids."""
     cluster: Column[Pool] = Column("CLUSTER", lambda p: names.get(p.cluster_id, p.cluster_id))
-    return Sheet((cluster, *POOLS.columns), POOLS.name)
+    return Printer((cluster, *POOLS.columns), POOLS.name)
 
 
-PLANNED_NODES: Sheet[PlannedNodes] = Sheet(
+PLANNED_NODES: Printer[PlannedNodes] = Printer(
     (
         Column("NODES", lambda n: n.count),
         Column("TYPE", lambda n: n.node.type, give=1),
@@ -125,7 +125,7 @@ PLANNED_NODES: Sheet[PlannedNodes] = Sheet(
     lambda n: n.node.type,
 )
 
-EXISTING_NODES: Sheet[NodePods] = Sheet(
+EXISTING_NODES: Printer[NodePods] = Printer(
     (
         Column("NODE", lambda n: n.node, give=1),
         Column("STATE", lambda n: "Ready" if n.ready else "OnItsWay"),

@@ -40,7 +40,7 @@ PAGES = 20
 
 
 @dataclass(slots=True)
-class Turn:
+class TenantSweep:
     """``over`` says whether the time of the run is up; ``hand_out`` has a place swept by a worker of its own.
 
     When the table is not ``trusted``, nothing is brought back to work. ``whole``: the tenant was gone through.
