@@ -4,10 +4,11 @@ The product's own handlers, scheduled passes, readers of the stream and workflow
 as DynamoDB does, with the delays of ``docs/scale.md``. Nodes are there from the beginning; an hour has pods that come
 and go, claims by the API, machines on spot that are taken back, people who look, and the posts of each cluster's agent.
 
-    python -m benchmarks.fleet [--clusters N] [--nodes N] [--tenants N] [--hours H] [--warm-up MINUTES] [--seed N]
-                               [--pods N] [--claims N] [--spot-losses N] [--looks N] [--spot PART]
+    python -m benchmarks.fleet [--clusters N] [--nodes N] [--tenants N] [--hours H] [--warm-up MINUTES]
+        [--stretch MINUTES] [--seed N] [--pods N] [--claims N] [--spot-losses N] [--looks N] [--spot PART]
 
-Prints one JSON line for each virtual hour, and one for the whole. A formula gives only prices and limits of AWS.
+Prints one JSON line for each stretch of virtual time (an hour if nothing else is said), and one for the whole.
+A formula gives only prices and limits of AWS.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from benchmarks.virtual_fleet.clusters import Maker, Tenant
 from benchmarks.virtual_fleet.load import Load, Rates
 from benchmarks.virtual_fleet.money import money
 from benchmarks.virtual_fleet.stage import FleetStage
-from benchmarks.virtual_fleet.tally import merged
+from benchmarks.virtual_fleet.tally import RAW, merged
 from benchmarks.virtual_time.delays import Delays
 from benchmarks.virtual_time.engine import BEGAN
 from benchmarks.virtual_time.stage import deployed
@@ -92,23 +93,30 @@ def _filled(stage: FleetStage, fleet: Fleet, seed: int) -> list[Tenant]:
 
 
 def played(
-    fleet: Fleet, rates: Rates, seed: int, hours: float, warm_up: float, tell: Any = lambda _: None
+    fleet: Fleet,
+    rates: Rates,
+    seed: int,
+    hours: float,
+    warm_up: float,
+    tell: Any = lambda _: None,
+    stretch: float = 1.0,
 ) -> dict[str, Any]:
-    """The figures of the whole time behind a warm-up of so many seconds; ``tell`` is called with those of each hour."""
+    """The figures of the whole time behind a warm-up of so many seconds; ``tell`` is called with those of each
+    ``stretch`` of hours."""
     with staged(fleet, rates, seed) as (stage, _):
         stage.time.run(lambda: False, warm_up)
         stage.figures()
         all_of_it: list[dict[str, Any]] = []
         remaining = hours
-        while remaining > 0:
-            part = min(1.0, remaining)
+        while remaining > 1e-6:
+            part = min(stretch, remaining)
             began, cpu = stage.time.now, time.process_time()
             stage.time.run(lambda: False, HOUR * part)
             stage.time.now = began + HOUR * part
             figures = {"hours": part, **stage.figures()}
             figures["usd"] = money(figures, part, stage.table.bytes() / 1e9)
             figures["cpu_seconds"] = round(time.process_time() - cpu, 1)
-            tell({"hour": len(all_of_it), **figures})
+            tell({"stretch": len(all_of_it), **{k: v for k, v in figures.items() if k != RAW}})
             all_of_it.append(figures)
             remaining -= part
         total = merged(all_of_it)
@@ -128,6 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--warm-up", type=float, default=10.0, help="minutes that are not counted (%(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--spot", type=float, default=0.3, help="part of the nodes (%(default)s)")
+    parser.add_argument("--stretch", type=float, default=60.0, help="minutes of a line (%(default)s)")
     for name, default in (("pods", 4.0), ("claims", 0.5), ("spot-losses", 0.5), ("looks", 6.0)):
         parser.add_argument(f"--{name}", type=float, default=default, help="in an hour (%(default)s)")
     options = parser.parse_args(arguments)
@@ -138,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
 
-    total = played(fleet, rates, options.seed, options.hours, options.warm_up * 60, tell)
+    total = played(fleet, rates, options.seed, options.hours, options.warm_up * 60, tell, options.stretch / 60)
     tell({"benchmark": "fleet", **vars(options), **total})
     return 0
 

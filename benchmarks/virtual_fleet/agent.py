@@ -18,20 +18,31 @@ from agent.stockyard_agent.cluster.pod_templates import group_id
 from agent.stockyard_agent.loop import SOON_SECONDS
 from agent.stockyard_agent.observation import _observed_node, timestamp
 from agent.stockyard_agent.pod_reports import MOVES_SECONDS, NODES_SECONDS, REFRESH_SECONDS, SHORTEST
-from benchmarks.virtual_fleet.clusters import NODE_KIND, FleetCluster
+from benchmarks.virtual_fleet.clusters import NODE_KIND, ON_DEMAND, SPOT, FleetCluster
 from benchmarks.virtual_fleet.requests import send
 from benchmarks.virtual_fleet.stage import FleetStage
 from stockyard.domain.values import times
+from stockyard.domain.values.requirements import CAPACITY_TYPE
 
 NEWS_SECONDS = (0.15, 0.45)
 """From a pod that waits to its post, as ``benchmarks.time_to_node`` measured it."""
 DRAIN_SECONDS = (5.0, 30.0)
-POD = {
-    "namespace": "default",
-    "labels": {},
-    "spec": {"containers": [{"resources": {"requests": {"cpu": "1500m", "memory": "2Gi"}}}]},
+NEED = 1800
+"""Thousandths of a CPU of each pod: it fills a node of two."""
+PODS: Mapping[str, Mapping[str, Any]] = {
+    capacity_type: {
+        "namespace": "default",
+        "labels": {},
+        "spec": {
+            "containers": [{"resources": {"requests": {"cpu": f"{NEED}m", "memory": "2Gi"}}}],
+            "nodeSelector": {CAPACITY_TYPE: capacity_type},
+        },
+    }
+    for capacity_type in (SPOT, ON_DEMAND)
 }
-GROUP = group_id(POD)
+"""Pods of each capacity type, which stay with it: so a fleet whose pods come and go keeps its nodes, and whatever
+consolidation finds comes of what happens."""
+GROUPS = {capacity_type: group_id(pod) for capacity_type, pod in PODS.items()}
 PIN = "sha256:" + "0" * 64
 BUSY = 1930 / 2000
 
@@ -48,6 +59,11 @@ class Node:
     pods: set[str] = field(default_factory=set)
     text: str = ""
 
+    @property
+    def capacity_type(self) -> str:
+        """Capacity type by the label of the node."""
+        return str(self.observed["labels"].get(CAPACITY_TYPE, ON_DEMAND))
+
     def write(self) -> None:
         """Make its part of a post anew."""
         self.text = json.dumps({**self.observed, "pods": len(self.pods)}, separators=(",", ":"))
@@ -55,12 +71,12 @@ class Node:
 
 @dataclass
 class PlayedAgent:
-    """``pods`` that wait, in their order."""
+    """``waiting`` are names of pods by their capacity type, in their order."""
 
     stage: FleetStage
     of: FleetCluster
     nodes: dict[str, Node] = field(default_factory=dict)
-    waiting: list[str] = field(default_factory=list)
+    waiting: dict[str, list[str]] = field(default_factory=lambda: {SPOT: [], ON_DEMAND: []})
     _sequence: int = 0
     _base: int = 0
     _sent: PodState | None = None
@@ -94,7 +110,7 @@ class PlayedAgent:
             },
         }  # fmt: skip
         _, facts = node_of(thing)
-        room = int(size * 1000 * BUSY) // 1500
+        room = int(size * 1000 * BUSY) // NEED
         node = Node(name, claim, _observed_node(thing), {**facts, "pod_event_at": None}, room)
         self.nodes[name] = node
         if pod:
@@ -107,13 +123,13 @@ class PlayedAgent:
         """A node goes, with its machine; its pods are made anew."""
         node = self.nodes.pop(name, None)
         if node is not None:
-            self.waiting += sorted(node.pods)
+            self.waiting[node.capacity_type] += sorted(node.pods)
             self.place()
             self._due(0.0)
 
-    def arrive(self) -> None:
-        """A pod comes."""
-        self.waiting.append(self._pod_name())
+    def arrive(self, capacity_type: str) -> None:
+        """A pod comes that asks for this capacity type."""
+        self.waiting[capacity_type].append(self._pod_name())
         self.place()
 
     def depart(self) -> None:
@@ -133,19 +149,18 @@ class PlayedAgent:
 
     def place(self) -> None:
         """Let the scheduler of the cluster find nodes for what waits."""
-        free = [node for node in self.nodes.values() if not node.observed["unschedulable"]] if self.waiting else []
-        moved = False
-        for node in free:
-            while self.waiting and len(node.pods) < node.room:
-                node.pods.add(self.waiting.pop(0))
+        moved, waits = False, any(self.waiting.values())
+        for node in self.nodes.values() if waits else ():
+            pods = self.waiting[node.capacity_type]
+            while pods and len(node.pods) < node.room and not node.observed["unschedulable"]:
+                node.pods.add(pods.pop(0))
                 self._moved(node)
                 moved = True
-        if self.waiting:
-            before = (self._sent.pending.get(GROUP) or {}).get("count", 0) if self._sent is not None else 0
-            if len(self.waiting) > before:
-                self._due(self.stage.delays.between(*NEWS_SECONDS))
+        before = self._sent.pending if self._sent is not None else {}
+        if any(len(pods) > before.get(GROUPS[kind], {}).get("count", 0) for kind, pods in self.waiting.items()):
+            self._due(self.stage.delays.between(*NEWS_SECONDS))
         if moved:
-            self._due(MOVES_SECONDS if self.waiting else self._pace)
+            self._due(MOVES_SECONDS if any(self.waiting.values()) else self._pace)
 
     def _moved(self, node: Node) -> None:
         node.facts = {**node.facts, "pod_event_at": times.to_text(self.stage.time.moment())}
@@ -228,7 +243,7 @@ class PlayedAgent:
         def drained() -> None:
             evicted, node.pods = sorted(node.pods), set()
             self._moved(node)
-            self.waiting += evicted
+            self.waiting[node.capacity_type] += evicted
             self.place()
             self._done[command] = "done"
             self._draining.discard(command)
@@ -255,10 +270,11 @@ class PlayedAgent:
             self.stage.time.spawn(self._report)
 
     def _state(self) -> PodState:
-        pending = {GROUP: {"count": len(self.waiting), "names": self.waiting[:5]}} if self.waiting else {}
-        running = {node.name: {GROUP: len(node.pods)} for node in self.nodes.values() if node.pods}
+        waiting = self.waiting.items()
+        pending = {GROUPS[kind]: {"count": len(pods), "names": pods[:5]} for kind, pods in waiting if pods}
+        running = {node.name: {GROUPS[node.capacity_type]: len(node.pods)} for node in self.nodes.values() if node.pods}
         facts = {node.name: node.facts for node in self.nodes.values()}
-        return PodState({GROUP: POD}, pending, running, {}, {}, 0, facts, {})
+        return PodState({GROUPS[kind]: pod for kind, pod in PODS.items()}, pending, running, {}, {}, 0, facts, {})
 
     def _report(self) -> None:
         self._posting, self._pods_at = None, self.stage.time.now

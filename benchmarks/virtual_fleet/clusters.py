@@ -82,7 +82,7 @@ class Maker:
         block = {
             "cloudAccount": 1,
             "region": OFFLINE_REGION,
-            "instanceTypes": ["m6i.*", "m5.*"],
+            "instanceTypes": ["m6i.large", "m5.large"],
             "capacityTypes": [SPOT, ON_DEMAND],
         }
         provider = NodeProvider(self._id(ids.NODE_PROVIDER), PROVIDER, "ec2", {"ec2": block}, now, now)

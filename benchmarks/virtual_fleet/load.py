@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any
 
 from benchmarks.virtual_fleet.agent import PlayedAgent
-from benchmarks.virtual_fleet.clusters import PROVIDER, SPOT, FleetCluster
+from benchmarks.virtual_fleet.clusters import ON_DEMAND, PROVIDER, SPOT, FleetCluster
 from benchmarks.virtual_fleet.requests import send
 from benchmarks.virtual_fleet.stage import FleetStage
 from benchmarks.virtual_fleet.table import Item
+from stockyard import wiring
 from stockyard.domain.values import times
-from stockyard.domain.values.requirements import CAPACITY_TYPE
 from stockyard.ports import MachineIdentity
+from stockyard.providers.clouds.aws import tags
 
 BOOT_SECONDS, JOIN_SECONDS = (25.0, 45.0), (8.0, 20.0)
 """Of a machine: from its launch until it asks how to join, and from the answer until its node is ready."""
@@ -24,6 +25,8 @@ KEEP_SECONDS = 1200.0
 """How long a claim of the API is kept."""
 ASK_AGAIN = 5.0
 NONE = {"S": ""}
+PREFIX = "vantage"
+"""Beginning of the names of what the stage makes in accounts."""
 LOOKS: Mapping[str, tuple[str, str, str]] = {
     "claims": ("node_claims", "GET /v1/node-claims", "page_size=50"),
     "clusters": ("clusters", "GET /v1/clusters", ""),
@@ -64,17 +67,21 @@ class Load:
         """A cluster with its agent, its nodes and its loads."""
         agent = PlayedAgent(self.stage, cluster)
         self.agents[cluster.cluster.id] = agent
-        cloud = self.stage.clouds.of(cluster.tenant.number)
+        cloud, installation = self.stage.clouds.of(cluster.tenant.number), wiring.installation()
         for claim in cluster.claims:
             machine, kind = str(claim.machine_id), claim.type_ref.partition(".")[2]
             self._machines[claim.id] = agent, machine
+            owner = tags.Owner(installation, cluster.tenant.name, claim.id, "1", cluster.cluster.client_id, PREFIX)
+            own_tags = tags.full(owner, "instance", "machine", claim.name, claim.created_at)
             cloud.machines[machine] = {
                 "InstanceId": machine, "InstanceType": kind, "Placement": {"AvailabilityZone": "us-east-1a"},
-                "State": {"Name": "running"}, "Tags": [],
+                "State": {"Name": "running"}, "Tags": [{"Key": key, "Value": value} for key, value in own_tags.items()],
             }  # fmt: skip
             agent.join(claim.id, claim.name, kind, claim.node_labels, pod=True)
         agent.begin()
-        self._often(self.rates.pods, agent.arrive)
+        spot = sum(node.capacity_type == SPOT for node in agent.nodes.values()) / max(1, len(agent.nodes))
+        self._often(self.rates.pods * spot, partial(agent.arrive, SPOT))
+        self._often(self.rates.pods * (1 - spot), partial(agent.arrive, ON_DEMAND))
         self._often(self.rates.pods, agent.depart)
         self._often(self.rates.claims, partial(self._begin, partial(self._new_claim, cluster)))
         self._often(self.rates.spot_losses, partial(self._begin, partial(self._take_back, cluster)))
@@ -155,7 +162,7 @@ class Load:
         agent = self.agents[cluster.cluster.id]
         spot = [
             node for node in agent.nodes.values()
-            if node.observed["labels"].get(CAPACITY_TYPE) == SPOT and not node.observed["unschedulable"]
+            if node.capacity_type == SPOT and not node.observed["unschedulable"]
         ]  # fmt: skip
         if not spot:
             return
@@ -189,6 +196,6 @@ class Load:
                 load.stage.tally.called("sts GetCallerIdentity", "machines")
                 agent, machine = load._machines[proof["headers"]["x-claim"]]
                 number, client = agent.of.tenant.number, agent.of.cluster.client_id
-                return MachineIdentity(number, f"vantage-{client}-node-role", machine)
+                return MachineIdentity(number, f"{PREFIX}-{client}-node-role", machine)
 
         return Attestor()

@@ -154,9 +154,8 @@ class FleetStage(Stage):
             return self.table.answer(client, operation, parameters)
         if service == "kms":
             return {"Plaintext": b"0" * 32, "CiphertextBlob": b"sealed"}
-        if service in ("ec2", "sts") or (
-            operation.startswith(("Describe", "List", "Get")) and service != "secretsmanager"
-        ):
+        own = service in ("events", "lambda", "secretsmanager", "stepfunctions")
+        if not own:
             return self.clouds.answer(client, operation, parameters)
         return super()._answer(client, operation, parameters)
 

@@ -11,6 +11,8 @@ from typing import Any
 from benchmarks.virtual_fleet.limits import PARTITION, Bucket, limit_of
 
 HOTTEST = 6
+RAW = "raw"
+"""The figures' member that has each value of which another has a spread."""
 
 
 @dataclass
@@ -98,6 +100,7 @@ class Tally:
             "buckets": self._fullest(),
             "late": {name: spread(values) for name, values in sorted(self.late.items())},
             "bind": spread(self.bound),
+            RAW: {"late": {name: list(values) for name, values in self.late.items()}, "bind": list(self.bound)},
             "other": {k: n for k, n in sorted(self.counts.items()) if not k.startswith("invocations of ")},
         }
         for each in (self.calls, self.counts, self.units, self.by_function, self.peaks, self.buckets, self.seconds):
@@ -146,9 +149,16 @@ def _rounded(values: dict[str, float]) -> dict[str, float]:
 
 def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Figures of several stretches of time together: sums of counts, and the most of what is a peak."""
-    return {name: _merged(name, [part[name] for part in parts if name in part]) for name in parts[0]}
+    whole = {name: _merged(name, [part[name] for part in parts]) for name in parts[0] if name not in (RAW, *SPREADS)}
+    late: dict[str, list[float]] = {}
+    for part in parts:
+        for name, values in part[RAW]["late"].items():
+            late.setdefault(name, []).extend(values)
+    bound = [seconds for part in parts for seconds in part[RAW]["bind"]]
+    return {**whole, "late": {name: spread(values) for name, values in sorted(late.items())}, "bind": spread(bound)}
 
 
+SPREADS = ("late", "bind")
 PEAKS = frozenset({"concurrency", "longest_invocation", "buckets"})
 
 
@@ -157,8 +167,6 @@ def _merged(name: str, values: Sequence[Any]) -> Any:
         ranked = sorted((each for value in values for each in value), key=lambda each: -each["of_limit"])
         return ranked[:HOTTEST]
     if isinstance(values[0], Mapping):
-        if name in ("late", "bind"):
-            return values[0] if len(values) == 1 else {"hours": values}
         names = sorted({key for value in values for key in value})
         join = max if name in PEAKS else sum
         return {key: round(join([value[key] for value in values if key in value]), 6) for key in names}

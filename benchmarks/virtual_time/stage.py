@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from time import thread_time
 from typing import Any
 from unittest.mock import patch
@@ -339,9 +340,11 @@ def deployed(stage: Stage, template: Mapping[str, Any]) -> Iterator[Stage]:
     def call(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
         return stage.call(client, operation, parameters)
 
+    client = cache(lambda: wiring._client("lambda"))
+
     def background() -> Any:
         running = stage.running()
-        return LambdaBackground(wiring._client("lambda"), running.function if running else "")
+        return LambdaBackground(client(), running.function if running else "")
 
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, ENVIRONMENT))

@@ -27,6 +27,9 @@ BUDGETS = "tenant/budgets"
 OWN_SOURCE = "stockyard"
 MOST_FILTERS = 5
 """Filters of one event source of a function, unless AWS has raised that quota for the account."""
+NO_NEWS_FOR_POOLS = ("Accepted", "Scheduled", "Provisioned", "Joined", "Drained")
+"""Steps of a node on its way, after which its pool has as many nodes, and as many on their way, as before. Each pass
+reads all claims of its cluster."""
 POOL_EVENTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     "Pools": (
         "Pool",
@@ -36,7 +39,7 @@ POOL_EVENTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     "PoolNodes": (
         "NodeClaim",
         "Nodes of pools that have come, failed or gone",
-        {"pool": [{"exists": True}], "reason": [{"anything-but": ["Accepted", "Scheduled", "Provisioned", "Joined"]}]},
+        {"pool": [{"exists": True}], "reason": [{"anything-but": list(NO_NEWS_FOR_POOLS)}]},
     ),
     "PoolClusters": (
         "Cluster",
