@@ -23,8 +23,9 @@ LAST_MINUTE = timedelta(minutes=1)
 
 @logged(logger)
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """One sweep over all tenants, or of one place that such a sweep has handed out: ``{"tenant": ..., "place": ...}``;
-    or a look at the nodes of the cluster that an event of our bus names.
+    """One sweep over all tenants; or of one place that such a sweep has handed out: ``{"tenant": ..., "place": ...}``,
+    or of one tenant: ``{"tenant": ...}``; or a look at the nodes of the cluster that an event of our bus
+    names.
 
     The answer and the log name what was found, removed and refused.
 
@@ -40,9 +41,11 @@ def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, A
         report = {"place": event["place"], **reaper.sweep_place(event["tenant"], event["place"])}
     else:
         remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())
-        report = reaper.run(
-            reconciled=event.get("reconciled") is True, until=wiring.clock().now() + remaining - LAST_MINUTE
-        )
+        until = wiring.clock().now() + remaining - LAST_MINUTE
+        if "tenant" in event:
+            report = {"tenant": event["tenant"], **reaper.sweep_tenant(event["tenant"], until=until)}
+        else:
+            report = reaper.run(reconciled=event.get("reconciled") is True, until=until)
     if report["stopped"] or report["distrusted"]:
         logger.error("sweep stopped", extra=report)
         wiring.telemetry().measure("sweep stopped", SWEEP_STOPPED, 1)

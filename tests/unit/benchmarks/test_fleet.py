@@ -8,11 +8,13 @@ from benchmarks.fleet import Fleet, played
 from benchmarks.virtual_fleet.limits import LIMITS, Bucket, Limit, limit_of
 from benchmarks.virtual_fleet.load import Rates
 from benchmarks.virtual_fleet.tally import spread
+from stockyard.operations.sweep import run
 
 BUSY = Rates(pods=60.0, claims=20.0, spot_losses=20.0, looks=40.0)
 
 
-def test_a_small_fleet_lives() -> None:
+def test_a_small_fleet_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "FEW_TENANTS", 0)  # so that the sweep hands its turns out
     lines: list[dict[str, object]] = []
     total = played(Fleet(1, 4, 1), BUSY, 1, 0.12, 60.0, lines.append)
     assert [line["hours"] for line in lines] == [0.12]
@@ -22,6 +24,8 @@ def test_a_small_fleet_lives() -> None:
     assert total["bind"]["p95"] < 2
     for name in ("autoscaler", "disruptor", "machines", "node_phases", "reaper", "relay", "scheduler"):
         assert total["invocations"][name] > 0
+    # Of two runs each has handed out the tenant's turn, and that its account.
+    assert total["invocations"]["reaper"] >= 3
     calls = total["calls"]
     assert min(calls["ec2 CreateFleet"], calls["ec2 TerminateInstances"], calls["transitions"]) > 0
     assert sum(total["units_by_function"].values()) == pytest.approx(sum(total["units"].values()), rel=0.01)

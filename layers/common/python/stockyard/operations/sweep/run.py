@@ -26,6 +26,9 @@ from stockyard.ports import Clock, Put, Registry
 
 LAST_SWEPT = "swept-last"
 """The platform's fact of whose turn it was last: a tenant's, or the platform's own."""
+FEW_TENANTS = 20
+"""So many tenants have their turns in the run itself; of more each turn is handed out, so that none waits for those of
+the others."""
 MARK = "swept-table"
 """The platform's fact of the last sweep: which table it was, and when."""
 
@@ -33,12 +36,15 @@ MARK = "swept-table"
 @dataclass(frozen=True, slots=True)
 class Reaper:
     """``services_of`` gives a tenant's ports; ``registry`` spans tenants; ``hand_out`` has one place (tenant, place)
-    swept by a worker of its own, and does not wait for it."""
+    swept by a worker of its own, and does not wait for it. ``hand_out_tenant`` has a tenant swept so; None where
+    the run sweeps all tenants itself.
+    """
 
     registry: Registry
     clock: Clock
     services_of: Callable[[str], Services]
     hand_out: Callable[[str, str], None]
+    hand_out_tenant: Callable[[str], None] | None = None
 
     def run(self, *, reconciled: bool = False, until: datetime | None = None) -> dict[str, Any]:
         """Bring records back to work, sweep realm and secrets, and hand out every place of every tenant.
@@ -65,6 +71,7 @@ class Reaper:
             return until is not None and self.clock.now() >= until
 
         waiting = deque(self._order(tenants))
+        hand_out_tenant = self.hand_out_tenant if len(tenants) > FEW_TENANTS else None
         while waiting:
             name = waiting.popleft()
             self.registry.platform().commit(Put(Fact(LAST_SWEPT, name, times.to_text(self.clock.now()))))
@@ -74,15 +81,35 @@ class Reaper:
                 if len(tally.failures) > failures:
                     telemetry = self.services_of(PLATFORM).telemetry
                     telemetry.measure("identity unreachable", IDENTITY_UNREACHABLE, 1)
-            else:
-                services = self._services(name, trusted)
-                tenant_sweep = TenantSweep(services, trusted, accounts.get(name, ()), self.hand_out, over, tally)
-                tally.attempt(name, tenant_sweep.run)
-                if not tenant_sweep.whole:
-                    waiting.append(name)
+            elif hand_out_tenant is not None:
+                tally.attempt(name, hand_out_tenant, name)
+            elif not self._swept_whole(name, accounts.get(name, ()), trusted, over, tally):
+                waiting.append(name)
             if over():
                 break
         return tally.report(trusted)
+
+    def sweep_tenant(self, tenant: str, *, until: datetime | None = None) -> dict[str, Any]:
+        """Do the turns of one tenant that ``run`` has handed out, until its records are gone through; the report is of
+        the same form. Like a place's, they ask again whether the table can be trusted."""
+        tally = Tally()
+        trusted = sweeping.trusted(self._mark(), self.registry.table_id(), self.clock.now())
+
+        def over() -> bool:
+            return until is not None and self.clock.now() >= until
+
+        accounts = list(every(self.services_of(tenant).store, CloudAccount))
+        while not self._swept_whole(tenant, accounts, trusted, over, tally) and not over():
+            pass
+        return tally.report(trusted)
+
+    def _swept_whole(
+        self, tenant: str, accounts: Sequence[CloudAccount], trusted: bool, over: Callable[[], bool], tally: Tally
+    ) -> bool:
+        """Whether the tenant's records were gone through."""
+        tenant_sweep = TenantSweep(self._services(tenant, trusted), trusted, accounts, self.hand_out, over, tally)
+        tally.attempt(tenant, tenant_sweep.run)
+        return tenant_sweep.whole
 
     def sweep_place(self, tenant: str, place: str) -> dict[str, Any]:
         """Sweep one place that ``run`` has handed out; the report is of the same form.
