@@ -24,7 +24,7 @@ LAST_MINUTE = timedelta(minutes=1)
 @logged(logger)
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """One sweep over all tenants; or of one place that such a sweep has handed out: ``{"tenant": ..., "place": ...}``,
-    or of one tenant: ``{"tenant": ...}``; or a look at the nodes of the cluster that an event of our bus
+    or of some tenants: ``{"tenants": [...]}``; or a look at the nodes of the cluster that an event of our bus
     names.
 
     The answer and the log name what was found, removed and refused.
@@ -42,8 +42,8 @@ def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, A
     else:
         remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())
         until = wiring.clock().now() + remaining - LAST_MINUTE
-        if "tenant" in event:
-            report = {"tenant": event["tenant"], **reaper.sweep_tenant(event["tenant"], until=until)}
+        if "tenants" in event:
+            report = {"tenants": event["tenants"], **reaper.sweep_tenants(event["tenants"], until=until)}
         else:
             report = reaper.run(reconciled=event.get("reconciled") is True, until=until)
     if report["stopped"] or report["distrusted"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -168,18 +168,24 @@ def test_what_two_sweeps_at_once_see_is_one_sighting() -> None:
 
 def test_turns_of_many_tenants_are_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """All is done by the turns together, and takes none of the time of the run."""
-    yard, handed_out = Yard(make_world(), monkeypatch, 160, run.FEW_TENANTS, 3.5), list[str]()
-    reaper = replace(yard.reaper, hand_out_tenant=handed_out.append)
+    yard, handed_out = Yard(make_world(), monkeypatch, 160, run.FEW_TENANTS, 3.5), list[Sequence[str]]()
+    reaper = replace(yard.reaper, hand_out_tenants=handed_out.append)
     start = yard.world.clock.now()
     assert reaper.run(until=start + RUN)["failures"] == []
     assert (yard.clusters, yard.world.clock.now()) == ([], start)
-    assert len(handed_out) == len(set(handed_out)) > run.FEW_TENANTS
-    for tenant in handed_out:
+    tenants = [tenant for group in handed_out for tenant in group]
+    assert len(tenants) == len(set(tenants)) > run.FEW_TENANTS
+    assert [len(group) for group in handed_out] == [run.GROUP, len(tenants) - run.GROUP]
+    for group in handed_out:
         # Each has a worker, and so the time of one, of its own.
-        report = reaper.sweep_tenant(tenant, until=yard.world.clock.now() + timedelta(hours=1))
+        report = reaper.sweep_tenants(group, until=yard.world.clock.now() + timedelta(hours=1))
         assert (report["failures"], report["distrusted"]) == ([], False)
     assert len(set(yard.clusters)) == yard.size
-    assert {tenant for tenant, _ in yard.places} == set(handed_out)
+    assert {tenant for tenant, _ in yard.places} == set(tenants)
+    first = handed_out[0][0]
+    reaper.run(until=yard.world.clock.now() + RUN)
+    assert handed_out[2][0] == tenants[1], "each tenant comes first in its group at times"
+    assert handed_out[3][-1] == first
 
 
 def test_a_turn_that_was_handed_out_ends_in_time_and_goes_on_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,13 +193,13 @@ def test_a_turn_that_was_handed_out_ends_in_time_and_goes_on_later(monkeypatch: 
     yard = Yard(make_world(), monkeypatch, 160, 10, 3.5)
     for _ in range(3):
         start = yard.world.clock.now()
-        yard.reaper.sweep_tenant("large", until=start + RUN)
+        yard.reaper.sweep_tenants(["large"], until=start + RUN)
         assert yard.world.clock.now() - start < RUN + timedelta(seconds=tenant_sweeps.PAGE * 3.5 + 1)
     assert len({cluster for tenant, cluster in yard.clusters if tenant == "large"}) == yard.size // 2
 
 
 def test_few_tenants_have_their_turns_in_the_run(small_yard: Yard) -> None:
-    handed_out = list[str]()
-    replace(small_yard.reaper, hand_out_tenant=handed_out.append).run(until=small_yard.world.clock.now() + RUN)
+    handed_out = list[Sequence[str]]()
+    replace(small_yard.reaper, hand_out_tenants=handed_out.append).run(until=small_yard.world.clock.now() + RUN)
     assert handed_out == []
     assert small_yard.clusters != []

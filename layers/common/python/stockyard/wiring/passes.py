@@ -59,7 +59,7 @@ def reap() -> Reaper:
         wiring.clock(),
         wiring.services,
         lambda tenant, place: wiring.background().invoke({"tenant": tenant, "place": place}),
-        lambda tenant: wiring.background().invoke({"tenant": tenant}),
+        lambda tenants: wiring.background().invoke({"tenants": list(tenants)}),
     )
 
 

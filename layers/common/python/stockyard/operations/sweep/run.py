@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -27,8 +27,10 @@ from stockyard.ports import Clock, Put, Registry
 LAST_SWEPT = "swept-last"
 """The platform's fact of whose turn it was last: a tenant's, or the platform's own."""
 FEW_TENANTS = 20
-"""So many tenants have their turns in the run itself; of more each turn is handed out, so that none waits for those of
-the others."""
+"""So many tenants have their turns in the run itself. Turns of more are handed out, so that the run's time does not
+decide how many have one."""
+GROUP = 20
+"""Tenants whose turns are handed out together, so that few workers are at work at once."""
 MARK = "swept-table"
 """The platform's fact of the last sweep: which table it was, and when."""
 
@@ -36,15 +38,15 @@ MARK = "swept-table"
 @dataclass(frozen=True, slots=True)
 class Reaper:
     """``services_of`` gives a tenant's ports; ``registry`` spans tenants; ``hand_out`` has one place (tenant, place)
-    swept by a worker of its own, and does not wait for it. ``hand_out_tenant`` has a tenant swept so; None where
-    the run sweeps all tenants itself.
+    swept by a worker of its own, and does not wait for it. ``hand_out_tenants`` has some tenants swept so, one after
+    the other; None where the run sweeps all tenants itself.
     """
 
     registry: Registry
     clock: Clock
     services_of: Callable[[str], Services]
     hand_out: Callable[[str, str], None]
-    hand_out_tenant: Callable[[str], None] | None = None
+    hand_out_tenants: Callable[[Sequence[str]], None] | None = None
 
     def run(self, *, reconciled: bool = False, until: datetime | None = None) -> dict[str, Any]:
         """Bring records back to work, sweep realm and secrets, and hand out every place of every tenant.
@@ -66,50 +68,69 @@ class Reaper:
         tenants = accounts.keys() | {tenant for tenant, _ in self.registry.all(Cluster)}
         tenants |= {tenant for tenant, _ in self.registry.all(NodeProvider)}
         tenants |= {mark.value for mark in every(self.registry.platform(), Fact, USES)}
-
-        def over() -> bool:
-            return until is not None and self.clock.now() >= until
-
-        waiting = deque(self._order(tenants))
-        hand_out_tenant = self.hand_out_tenant if len(tenants) > FEW_TENANTS else None
-        while waiting:
-            name = waiting.popleft()
-            self.registry.platform().commit(Put(Fact(LAST_SWEPT, name, times.to_text(self.clock.now()))))
-            if name == PLATFORM:
-                failures = len(tally.failures)
-                tally.attempt("realm", self._realm, trusted, tally)
-                if len(tally.failures) > failures:
-                    telemetry = self.services_of(PLATFORM).telemetry
-                    telemetry.measure("identity unreachable", IDENTITY_UNREACHABLE, 1)
-            elif hand_out_tenant is not None:
-                tally.attempt(name, hand_out_tenant, name)
-            elif not self._swept_whole(name, accounts.get(name, ()), trusted, over, tally):
-                waiting.append(name)
-            if over():
-                break
+        order = self._order(tenants)
+        if self.hand_out_tenants is not None and len(tenants) > FEW_TENANTS:
+            names = [name for name in order if name != PLATFORM]
+            # the next run begins one tenant later, so that each comes first in its group at times
+            self._note_turn(names[0])
+            for begin in range(0, len(names), GROUP):
+                group = names[begin : begin + GROUP]
+                tally.attempt(f"{group[0]} and {len(group) - 1} more", self.hand_out_tenants, group)
+            self._realm_turn(trusted, tally)
+        else:
+            self._turns(order, accounts, trusted, until, tally)
         return tally.report(trusted)
 
-    def sweep_tenant(self, tenant: str, *, until: datetime | None = None) -> dict[str, Any]:
-        """Do the turns of one tenant that ``run`` has handed out, until its records are gone through; the report is of
-        the same form. Like a place's, they ask again whether the table can be trusted."""
+    def sweep_tenants(self, tenants: Sequence[str], *, until: datetime | None = None) -> dict[str, Any]:
+        """Do the turns of the tenants that ``run`` has handed out together; the report is of the same form. Like a
+        place's, they ask again whether the table can be trusted."""
         tally = Tally()
         trusted = sweeping.trusted(self._mark(), self.registry.table_id(), self.clock.now())
+        accounts = {tenant: list(every(self.services_of(tenant).store, CloudAccount)) for tenant in tenants}
+        self._turns(tenants, accounts, trusted, until, tally, noted=False)
+        return tally.report(trusted)
+
+    def _turns(
+        self,
+        order: Sequence[str],
+        accounts: Mapping[str, Sequence[CloudAccount]],
+        trusted: bool,
+        until: datetime | None,
+        tally: Tally,
+        *,
+        noted: bool = True,
+    ) -> None:
+        """Give each tenant its turn, and who was not gone through another one, until the time is up. ``noted``: the
+        next run goes on behind the last turn."""
 
         def over() -> bool:
             return until is not None and self.clock.now() >= until
 
-        accounts = list(every(self.services_of(tenant).store, CloudAccount))
-        while not self._swept_whole(tenant, accounts, trusted, over, tally) and not over():
-            pass
-        return tally.report(trusted)
+        waiting = deque(order)
+        while waiting:
+            name = waiting.popleft()
+            if noted:
+                self._note_turn(name)
+            if name == PLATFORM:
+                self._realm_turn(trusted, tally)
+            else:
+                services, own = self._services(name, trusted), accounts.get(name, ())
+                tenant_sweep = TenantSweep(services, trusted, own, self.hand_out, over, tally)
+                tally.attempt(name, tenant_sweep.run)
+                if not tenant_sweep.whole:
+                    waiting.append(name)
+            if over():
+                break
 
-    def _swept_whole(
-        self, tenant: str, accounts: Sequence[CloudAccount], trusted: bool, over: Callable[[], bool], tally: Tally
-    ) -> bool:
-        """Whether the tenant's records were gone through."""
-        tenant_sweep = TenantSweep(self._services(tenant, trusted), trusted, accounts, self.hand_out, over, tally)
-        tally.attempt(tenant, tenant_sweep.run)
-        return tenant_sweep.whole
+    def _note_turn(self, name: str) -> None:
+        self.registry.platform().commit(Put(Fact(LAST_SWEPT, name, times.to_text(self.clock.now()))))
+
+    def _realm_turn(self, trusted: bool, tally: Tally) -> None:
+        failures = len(tally.failures)
+        tally.attempt("realm", self._realm, trusted, tally)
+        if len(tally.failures) > failures:
+            telemetry = self.services_of(PLATFORM).telemetry
+            telemetry.measure("identity unreachable", IDENTITY_UNREACHABLE, 1)
 
     def sweep_place(self, tenant: str, place: str) -> dict[str, Any]:
         """Sweep one place that ``run`` has handed out; the report is of the same form.
