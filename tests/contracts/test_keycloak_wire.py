@@ -166,12 +166,12 @@ def test_unknown_realms_and_paths_are_404(door):
     assert (path.status_code, path.json()) == (404, {"error": "Unable to find matching target resource method"})
 
 
-def test_device_flow_waits_for_a_person(door):
+def test_device_flow_waits_for_a_person(door, monkeypatch):
     name = fresh()
     flag = {"oauth2.device.authorization.grant.enabled": "true"}
     door.admin("POST", "", {"clientId": name, "publicClient": True, "attributes": flag})
     if isinstance(door.server, IdentityServer):
-        door.server.realm.auto_approve = False
+        monkeypatch.setattr(door.server.realm, "auto_approve", False)
     codes = door.post("auth/device", {"client_id": name}).json()
     assert set(codes) == {
         "device_code",
