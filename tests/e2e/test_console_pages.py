@@ -333,3 +333,24 @@ def test_long_lists_hold_one_page(person: ConsolePerson, api: ContractApi) -> No
     person.sees("claim-00799")
     assert "claim-00199" not in person.reads()
     assert person.tab.evaluate("document.querySelectorAll('main tbody tr[data-row]').length") <= 260
+
+
+def test_pages_that_a_filter_left_empty_are_gone_past(person: ConsolePerson, api: ContractApi) -> None:
+    """A filtered list ends a page when it has looked at enough, full or not."""
+    claim = example(api, "GetNodeClaim")
+    failed_claims = {str(n): [{**claim, "id": f"ncl_{n}", "name": f"failed-{n}"}] for n in (3, 7)}
+
+    def page(query: dict[str, str]) -> Any:
+        token = query.get("page_token", "0")
+        return {"items": failed_claims.get(token, []), "next_page_token": str(int(token) + 1) if token != "7" else None}
+
+    api.answers["ListNodeClaims"] = page
+    person.go("claims?phase=Failed")
+    person.sees("failed-3")
+    assert "1\N{EN DASH}1" in person.reads()
+    person.press("Next")
+    person.sees("failed-7")
+    assert "2\N{EN DASH}2" in person.reads()
+    person.press("Previous")
+    person.sees("failed-3")
+    assert "This is the first page" in person.tab.evaluate("document.querySelector('main').innerHTML")

@@ -57,21 +57,23 @@ export function useRead(name, args = {}, { news = null, every = 0, body = undefi
   return { ...state, data: state.key === key ? state.data : null, error: state.key === key || state.error ? state.error : null, again: read };
 }
 
-/** One page of a list in memory; the next takes its place. Returns what `useRead` does, and steps. */
+/** One page of a list in memory; the next takes its place. A page that its filter left empty is gone past until one
+ *  has something. Returns what `useRead` does, and steps. */
 export function usePages(name, args = {}, options = {}) {
-  const [tokens, setTokens] = useState([]);
   const key = JSON.stringify([name, args]);
-  useEffect(() => setTokens([]), [key]);
-  const read = useRead(name, { page_size: 200, ...args, page_token: tokens[tokens.length - 1] }, options);
-  const next = read.data?.next_page_token || null;
-  const items = read.data?.items || null, from = tokens.length * (args.page_size || 200) + 1;
+  const [held, hold] = useState({ key, steps: [] }), steps = held.key === key ? held.steps : [];
+  const { token, from } = steps[steps.length - 1] || { token: undefined, from: 1 };
+  const read = useRead(name, { page_size: 200, ...args, page_token: token }, options);
+  const next = read.data?.next_page_token || null, skipping = Boolean(next) && !read.data.items.length;
+  const goOn = (first) => hold({ key, steps: [...steps.filter((step) => step.from < first), { token: next, from: first }] });
+  useEffect(() => { if (skipping) goOn(from); }, [next, skipping]);
   // Counted only for who sees a part of the list, and no more often than once a minute.
-  const several = COUNTED.has(name) && (Boolean(next) || tokens.length > 0);
+  const several = COUNTED.has(name) && (Boolean(next) || from > 1);
   const counted = useRead(several ? name : null, { ...args, costs: undefined, page_size: 1, count: true }, { every: 60_000 });
   return {
-    ...read, items, from, more: Boolean(next), total: counted.data?.total || null,
-    forward: next ? () => setTokens([...tokens, next]) : null,
-    back: tokens.length ? () => setTokens(tokens.slice(0, -1)) : null,
+    ...read, items: skipping ? null : read.data?.items || null, from, more: Boolean(next), total: counted.data?.total || null,
+    forward: next ? () => goOn(from + read.data.items.length) : null,
+    back: from > 1 ? () => hold({ key, steps: steps.slice(0, -1) }) : null,
   };
 }
 
