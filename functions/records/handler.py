@@ -13,7 +13,7 @@ from stockyard.domain.views import attributes, audit_view, event_view, operation
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.following import cursor_after, first_of, news, read_cursor, settled_bound
 from stockyard.edge.http.etag import digest_of
-from stockyard.edge.http.paging import MOST_FILTERED, counted
+from stockyard.edge.http.paging import MOST_OF_HISTORY, counted
 from stockyard.edge.http.query import ORDER, SINCE, Query, moment_of
 from stockyard.edge.identity import Roles
 from stockyard.errors import InvalidInput, NotFound
@@ -174,7 +174,7 @@ def _listing(
     where = {name: query[name] for name in filters if name in query} or None
     newest_first, since = query.get("order") == "desc", _since(request, prefix)
 
-    most = MOST_FILTERED if where else None
+    most = MOST_OF_HISTORY if where else None
 
     def read(after: str | None, limit: int, *, consistent: bool = True) -> Page[R]:
         return store.list(

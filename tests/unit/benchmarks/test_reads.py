@@ -37,6 +37,13 @@ def test_pages_of_what_is_rare_go_on():
         assert (last["items"], last["next_page_token"]) == ([], None)
 
 
+def test_a_page_of_one_subject_is_full_behind_thousands_of_others():
+    with tenant_of(30, 1, history=100) as (_, names):
+        for query in ("subject={cluster}", "order=desc&subject={cluster}"):
+            page = json.loads(ask(Look("records", "GET /v1/events", query), names)["body"])
+            assert len(page["items"]) == 50, query
+
+
 def test_what_is_slow_or_dear_is_told():
     row = {"look": "GET /v1/node-claims", "p95_ms": 151.0, "units": 33.0}
     assert failures([row]) == ["GET /v1/node-claims: 151.0 ms", "GET /v1/node-claims: 33.0 units"]

@@ -27,6 +27,8 @@ _MOST_READ = 2000
 """Records that are looked at for a count: of a list that is filtered few may remain."""
 MOST_FILTERED = 1000
 """Records that the table looks at for a page of a list that it filters, and some more."""
+MOST_OF_HISTORY = 20_000
+"""The same for events, operations and audit, which are small, and of which a page shows one subject among all."""
 _MOST_DECODED = 400
 """Records that are filtered here for a page: each takes our own time."""
 _SIGNATURE = 32
