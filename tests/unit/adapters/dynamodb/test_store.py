@@ -155,7 +155,9 @@ def test_other_refusals_are_errors_that_no_retry_helps() -> None:
 def test_an_empty_page_of_the_table_is_not_the_end() -> None:
     item = codec.to_item("acme", Name("n", "clu_1"))
     last = {"pk": item["pk"], "sk": {"S": "m"}}
-    client = FakeClient({"Items": [], "LastEvaluatedKey": last}, {"Items": [item]})
+    client = FakeClient(
+        {"Items": [], "ScannedCount": 2, "LastEvaluatedKey": last}, {"Items": [item], "ScannedCount": 1}
+    )
     page = make(client).list(Name, where={"owner": "clu_1"})
     assert page.items == [Name("n", "clu_1")]
     assert client.calls[1]["ExclusiveStartKey"] == last
