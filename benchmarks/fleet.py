@@ -26,7 +26,7 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.virtual_fleet import prices
-from benchmarks.virtual_fleet.clusters import Maker, Tenant
+from benchmarks.virtual_fleet.clusters import FleetRecords, Tenant
 from benchmarks.virtual_fleet.load import Load, Rates
 from benchmarks.virtual_fleet.money import money
 from benchmarks.virtual_fleet.stage import FleetStage
@@ -77,14 +77,14 @@ def staged(fleet: Fleet, rates: Rates, seed: int) -> Iterator[tuple[FleetStage, 
 
 
 def _filled(stage: FleetStage, fleet: Fleet, seed: int) -> list[Tenant]:
-    maker = Maker(BEGAN, seed, fleet.spot)
-    tenants = [maker.tenant(number) for number in range(min(fleet.tenants, fleet.clusters))]
+    fleet_records = FleetRecords(BEGAN, seed, fleet.spot)
+    tenants = [fleet_records.tenant(number) for number in range(min(fleet.tenants, fleet.clusters))]
     for tenant in tenants:
         wiring.registry().store(tenant.name).commit(Put(tenant.account), Put(tenant.provider))
     prices.keep(wiring.registry().platform(), BEGAN)
     for number in range(fleet.clusters):
         tenant = tenants[number % len(tenants)]
-        _, records = maker.cluster(tenant, number, fleet.nodes)
+        _, records = fleet_records.cluster(tenant, number, fleet.nodes)
         store = wiring.registry().store(tenant.name)
         for begin in range(0, len(records), BATCH):
             store.commit(*map(Put, records[begin : begin + BATCH]))

@@ -28,7 +28,7 @@ from unittest.mock import patch
 from botocore.client import BaseClient
 
 from benchmarks.cold_start import request
-from benchmarks.virtual_fleet.clusters import Maker, Tenant
+from benchmarks.virtual_fleet.clusters import FleetRecords, Tenant
 from benchmarks.virtual_fleet.table import Entry, LeanTable, Partition
 from benchmarks.virtual_time.stage import ENVIRONMENT
 from local.testing.fresh_wiring import fresh_wiring
@@ -127,7 +127,7 @@ def _decoded(value: dict[str, Any]) -> Any:
     return value["latin"].encode("latin-1") if "latin" in value else value
 
 
-def _history(tenant: Tenant, maker: Maker, count: int) -> Iterator[Record]:
+def _history(tenant: Tenant, fleet: FleetRecords, count: int) -> Iterator[Record]:
     """History of a cluster: so many events, half as many operations and records of audit."""
     cluster = tenant.clusters[0].cluster
     now = times.to_text(BEGAN)
@@ -135,15 +135,15 @@ def _history(tenant: Tenant, maker: Maker, count: int) -> Iterator[Record]:
     for number in range(count):
         text = f"Node {number} is there, as its cluster has told."
         yield Event(
-            maker._id(ids.EVENT), "NodeClaim", cluster.id, number, now, "scheduler", "Pending", "Available", "Joined",
+            fleet._id(ids.EVENT), "NodeClaim", cluster.id, number, now, "scheduler", "Pending", "Available", "Joined",
             text, about,
         )  # fmt: skip
     for _ in range(-(-count // 2)):
         yield Operation(
-            maker._id(ids.OPERATION), "create_node", cluster.id, "succeeded", (), now, now, "user:ann", cluster.name
+            fleet._id(ids.OPERATION), "create_node", cluster.id, "succeeded", (), now, now, "user:ann", cluster.name
         )
     for _ in range(-(-count // 2)):
-        yield AuditRecord(maker._id(ids.AUDIT), now, "user:ann", "CreateNodeClaim", cluster.id, "done", "r")
+        yield AuditRecord(fleet._id(ids.AUDIT), now, "user:ann", "CreateNodeClaim", cluster.id, "done", "r")
 
 
 def fill(table: LeanTable, clusters: int, nodes: int, history: int = HISTORY) -> Mapping[str, str]:
@@ -151,10 +151,10 @@ def fill(table: LeanTable, clusters: int, nodes: int, history: int = HISTORY) ->
 
     One cluster is made; the others are the same with other ids and names.
     """
-    maker = Maker(BEGAN, 1, 0.3)
-    tenant = maker.tenant(1)
-    first, records = maker.cluster(tenant, 0, nodes)
-    items = [codec.to_item(tenant.name, record) for record in (*records, *_history(tenant, maker, history))]
+    fleet = FleetRecords(BEGAN, 1, 0.3)
+    tenant = fleet.tenant(1)
+    first, records = fleet.cluster(tenant, 0, nodes)
+    items = [codec.to_item(tenant.name, record) for record in (*records, *_history(tenant, fleet, history))]
     text, moment = json.dumps(items), first.cluster.id.rpartition("_")[2][:10]
     for record in (tenant.account, tenant.provider):
         _put(table, codec.to_item(tenant.name, record))

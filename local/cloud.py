@@ -267,11 +267,10 @@ class LocalCloud:
                 clients[service] = self.aws.client(service, own)
             return clients[service]
 
-        stage = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]["stages"]["dev"]
+        issuer = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]["stages"]["dev"]["issuer"]
         factory = ResourceFactory(client, assembly, self.gateway.url, OWN_ACCOUNT, REGION)
         # The issuer has a free port, and the template is cached: so its text is replaced.
-        replacements = {stage["issuer"]: self.identity.issuer}
-        return deploy(factory, assembly, pseudo_parameters(OWN_ACCOUNT, REGION), replacements)
+        return deploy(factory, assembly, pseudo_parameters(OWN_ACCOUNT, REGION), {issuer: self.identity.issuer})
 
     def _seed_secrets(self, own: Mapping[str, str]) -> None:
         """Store the secrets that the operator fills in before the first deploy."""

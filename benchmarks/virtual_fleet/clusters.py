@@ -55,7 +55,7 @@ class FleetCluster:
 
 
 @dataclass
-class Maker:
+class FleetRecords:
     """Makes tenants, and clusters in turn of each of them. ``began`` is the moment at which all is there."""
 
     began: datetime

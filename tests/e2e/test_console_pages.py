@@ -354,3 +354,25 @@ def test_pages_that_a_filter_left_empty_are_gone_past(person: ConsolePerson, api
     person.press("Previous")
     person.sees("failed-3")
     assert "This is the first page" in person.tab.evaluate("document.querySelector('main').innerHTML")
+
+
+def test_claims_that_wait_are_found_behind_many_others(person: ConsolePerson, api: ContractApi) -> None:
+    """The fleet asks for the claims that wait among all, of which an answer looks at a part."""
+    claim, cluster = example(api, "GetNodeClaim"), example(api, "ListClusters")["items"][0]
+    waiting = {
+        **claim,
+        "cluster_id": cluster["id"],
+        "phase": "Pending",
+        "reason": "NoCapacity",
+        "placement": None,
+        "deleting": False,
+    }
+
+    def page(query: dict[str, str]) -> Any:
+        token = int(query.get("page_token", "0"))
+        items = [{**waiting, "id": f"ncl_{token}"}] if query.get("phase") == "Pending" and token else []
+        return {"items": items, "next_page_token": str(token + 1) if token < 3 else None}
+
+    api.answers["ListNodeClaims"] = page
+    person.go("")
+    person.sees("3 claims wait")

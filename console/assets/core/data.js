@@ -6,11 +6,12 @@ import { session, onSession, SessionOver } from "./session.js";
 
 /** Lists whose API counts them. */
 const COUNTED = new Set(["ListClusters", "ListNodeClaims", "ListNodeProviders", "ListNodeTypes", "ListOperations", "ListEvents", "ListAudit"]);
-const AGAIN_MS = 1000, MOST_MS = 15_000;
+const AGAIN_MS = 1000, MOST_MS = 15_000, MOST_PAGES = 10;
 
 /** Read an operation. `news(event)` says whether an event is about it; `every` reads again after so many ms.
+ * `full`: pages that a filter left short are read on until one page is full, ten at most.
  * Returns {data, error, slow, at, again}. A name of null reads nothing. */
-export function useRead(name, args = {}, { news = null, every = 0, body = undefined } = {}) {
+export function useRead(name, args = {}, { news = null, every = 0, body = undefined, full = false } = {}) {
   const [state, set] = useState({ data: null, error: null, slow: false, at: 0, key: "" });
   const key = name === null ? "" : JSON.stringify([name, args, body, session.acting]);
   const busy = useRef(0), turn = useRef(0), last = useRef(0), timer = useRef(0), tag = useRef({});
@@ -27,8 +28,15 @@ export function useRead(name, args = {}, { news = null, every = 0, body = undefi
       if (turn.current !== mine) return;
       if (answer.status === 304) set((was) => ({ ...was, error: null, slow: false, at: Date.now() }));
       else {
-        tag.current = { key, etag: answer.etag };
-        set({ data: answer.data, error: null, slow: false, at: Date.now(), key, etag: answer.etag });
+        let { data, etag } = answer;
+        for (let pages = 1; full && data.next_page_token && data.items.length < args.page_size && pages < MOST_PAGES; pages++) {
+          const next = await call(name, { ...args, page_token: data.next_page_token });
+          if (turn.current !== mine) return;
+          data = { ...next.data, items: [...data.items, ...next.data.items] };
+          etag = null; // it is that of the first page
+        }
+        tag.current = { key, etag };
+        set({ data, error: null, slow: false, at: Date.now(), key, etag });
       }
     } catch (error) {
       if (turn.current !== mine || error instanceof SessionOver) return;

@@ -256,7 +256,7 @@ export function Cluster({ name, tab = "overview", query }) {
   const cluster = read.data;
   const operation = useRead(cluster?.operation_id ? "GetOperation" : null, { id: cluster?.operation_id }, { news: (event) => event.subject === cluster?.operation_id || about(event) });
   const pools = useRead(cluster ? "ListPools" : null, { id: cluster?.id, page_size: 200 }, { news: about });
-  const waiting = useRead(cluster ? "ListNodeClaims" : null, { cluster: cluster?.id, phase: "Pending", page_size: 200 }, { news: (event) => event.detail_type === "NodeClaim" });
+  const waiting = useRead(cluster ? "ListNodeClaims" : null, { cluster: cluster?.id, phase: "Pending", order: "desc", page_size: 200 }, { news: (event) => event.detail_type === "NodeClaim", full: true });
   const [shown, show] = useState(null);
   useEffect(() => { if (cluster && name === cluster.id) go(to(["clusters", cluster.name, ...(tab === "overview" ? [] : [tab])], query), { replace: true }); }, [cluster?.id]);
   if (read.error && !cluster) {

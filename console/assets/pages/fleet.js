@@ -121,9 +121,9 @@ function Strip({ costs, rows, waiting }) {
 export function Fleet({ query, count: setCount }) {
   const typed = query.q || "", apiTag = /(?:^|\s)tag:([\w./-]+=[^\s]+)/.exec(typed)?.[1];
   const pages = usePages("ListClusters", { tag: apiTag, costs: true }, { news: about("Cluster"), every: 60_000 });
-  const bad = useRead(pages.more ? "ListClusters" : null, { status: "failed", costs: true, page_size: 200 }, { news: about("Cluster") });
+  const bad = useRead(pages.more ? "ListClusters" : null, { status: "failed", costs: true, page_size: 200 }, { news: about("Cluster"), full: true });
   const costs = useRead("GetCosts", { max_age: 60 }, { every: 60_000 });
-  const pending = useRead("ListNodeClaims", { phase: "Pending", page_size: 200 }, { news: about("NodeClaim") });
+  const pending = useRead("ListNodeClaims", { phase: "Pending", order: "desc", page_size: 200 }, { news: about("NodeClaim"), full: true });
   const waiting = pending.data?.items || [];
   const rows = useMemo(() => rowsOf(pages.items || [], bad.data?.items || [], waiting), [pages.items, bad.data, pending.data]);
   const [chosenSort] = [query.sort || "state"];

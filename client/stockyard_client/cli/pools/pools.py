@@ -340,9 +340,8 @@ def delete(
         if dry_run:
             plans.show(context, output, client.pools.plan_delete(cluster, pool))
             return
-        lines = consequences.safely(
-            consequences.of_pool(client, cluster, pool), f"Pool {pool} of cluster {cluster} is deleted."
-        )
+        text = f"Pool {pool} of cluster {cluster} is deleted."
+        lines = consequences.safely(consequences.of_pool(client, cluster, pool), text)
         confirm(context, lines, yes=yes)
         record = client.pools.delete(cluster, pool, queue=queue)
         count = record.nodes.claims

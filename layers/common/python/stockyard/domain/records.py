@@ -29,6 +29,7 @@ from stockyard.domain.nodes.records import (
     VersionedRecord,
 )
 from stockyard.domain.operation_records import Operation, OperationError, OperationRun, PhaseRecord, RunLog
+from stockyard.domain.outbox_records import MESSAGES, Outbox
 from stockyard.domain.pools.disruption_records import ClusterDisruption
 from stockyard.domain.pools.records import ClusterClaim, Pool
 from stockyard.domain.pools.workload_records import UnusedRoom, WorkloadPart, WorkloadReport
@@ -237,31 +238,6 @@ class Name(VersionedRecord):
     """Holds a name that is unique in a tenant. ``id`` is ``kind/name``; ``owner`` the resource's id."""
 
     owner: str
-
-
-MESSAGES = "messages"
-"""The kind of an outbox item that has several messages."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outbox(VersionedRecord):
-    """Message that must leave after a commit: ``workflow`` starts an execution, ``event`` goes to EventBridge.
-
-    ``messages`` are several of a commit, each with its ``kind``. Removed when sent; a minute schedule sends late ones.
-    """
-
-    kind: str
-    payload: dict[str, Any]
-    due_at: str
-    sender: str | None = None
-    """The function that sends the item itself; the relay has it by the minute schedule alone. None: the relay."""
-
-    @property
-    def messages(self) -> Sequence[tuple[str, Mapping[str, Any]]]:
-        """Kind and payload of each message, in the order in which they are sent."""
-        if self.kind != MESSAGES:
-            return [(self.kind, self.payload)]
-        return [(str(message["kind"]), message) for message in self.payload["messages"]]
 
 
 @dataclass(frozen=True, slots=True)
