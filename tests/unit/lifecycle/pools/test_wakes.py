@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.virtual_fleet.clusters import Maker
+from benchmarks.virtual_fleet.clusters import FleetRecords
 from benchmarks.virtual_time.engine import BEGAN
 from stacks.constructs.triggers import NO_NEWS_FOR_POOLS, POOL_EVENTS
 from stockyard.domain.pools.records import DYNAMIC, STATIC, Pool
@@ -26,7 +26,7 @@ def test_the_rule_names_what_wakes_no_pass() -> None:
 
 @pytest.mark.parametrize("kind", [DYNAMIC, STATIC])
 def test_a_drained_node_is_no_news_for_its_pool(kind: str) -> None:
-    maker = Maker(BEGAN, 1, 0.0)
+    maker = FleetRecords(BEGAN, 1, 0.0)
     fleet, records = maker.cluster(maker.tenant(0), 0, 3)
     own = next(record for record in records if isinstance(record, Pool))
     pool = replace(own, kind=kind, quantity=3, due_at=None)  # type: ignore[arg-type]
