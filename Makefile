@@ -49,14 +49,14 @@ test-console: $(STAMP)  ## Look at every page of the console at three widths, li
 test-kubernetes: kubernetes  ## Run the tests that need a real control plane (make test skips them where none is built)
 	@STOCKYARD_GATE=$(LIMIT) $(BIN)/python -m pytest -n 2 --dist loadfile tests/kubernetes
 
-soak: $(STAMP)  ## The same tests with the full counts, and a real Prometheus where Go is there; ends with one JSON line
+soak: $(STAMP)  ## The same tests with the full counts, those parts that changed (PART=, SEED=); ends with one JSON line
 	@$(BIN)/python -m local.prometheus.real.build || echo "Its test is skipped."
-	@STOCKYARD_SOAK=1 STOCKYARD_SEED=$(SEED) $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 14400
+	@$(BIN)/python -m tests.soak $(if $(SEED),--seed $(SEED)) $(PART)
 
 check: $(STAMP)  ## Lint, format, types, import rules, generated files, validators of others
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy app.py functions layers/common/python/stockyard stacks local client/stockyard_client constructs/stockyard_cdk constructs/stockyard_stack_resources benchmarks agent tests/harness
+	@$(BIN)/mypy app.py functions layers/common/python/stockyard stacks local client/stockyard_client constructs/stockyard_cdk constructs/stockyard_stack_resources benchmarks agent tests/harness tests/soak
 	@$(BIN)/lint-imports
 	@$(BIN)/lint-imports --config constructs/.importlinter
 	@$(BIN)/python -m local.openapi --check

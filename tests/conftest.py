@@ -21,6 +21,7 @@ from stockyard.providers.registry import introduce
 from tests.distribution import Units, ordered
 from tests.gate import Gate
 from tests.silence import Silence
+from tests.soak.records import FOLDER, figures_of
 
 if TYPE_CHECKING:
     from local.testing.serving import Served
@@ -32,9 +33,6 @@ SOAKING = os.environ.get("STOCKYARD_SOAK") == "1"
 settings.register_profile("stockyard", deadline=None)
 settings.load_profile("stockyard")
 """Correctness is tested here, not speed: a busy machine must not fail a test."""
-FIGURE = "figure:"
-"""A test hands in a figure with ``record_property("figure:<name>", value)``; any JSON value will do."""
-
 
 STACK = pytest.StashKey[ExitStack]()
 """What is closed at the end of the run."""
@@ -42,6 +40,12 @@ SILENCE = pytest.StashKey[Silence]()
 GATE = pytest.StashKey[Gate]()
 SLOW = pytest.StashKey[list[str]]()
 """What took too long."""
+
+
+def commit() -> str | None:
+    """Commit of the files, with a word if they differ from it; None outside of a repository."""
+    git = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    return subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip() or None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,6 +62,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if (limit := float(os.environ.get("STOCKYARD_GATE") or 0)) and not run:
         config.stash[GATE] = gate = Gate(limit)
         config.pluginmanager.register(gate, "gate")
+    if (records := os.environ.get(FOLDER)) and not run:
+        from tests.soak.recording import recorder
+
+        config.pluginmanager.register(recorder(ROOT, Path(records), commit(), SEED), "soak")
     if run and SOAKING:
         folder = Path(tempfile.gettempdir()) / f"stockyard-silence-{run}"
         config.stash[SILENCE] = Silence(folder)
@@ -167,21 +175,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         for text in gate.lines():
             terminalreporter.write_line(text)
     stats = terminalreporter.stats
-    figures = {
-        name.removeprefix(FIGURE): value
-        for outcome in ("passed", "failed")
-        for report in stats.get(outcome, ())
-        for name, value in report.user_properties
-        if name.startswith(FIGURE)
-    }
+    figures = figures_of([report for outcome in ("passed", "failed") for report in stats.get(outcome, ())])
     if not figures:
         return
-    git = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-    commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     counts = {outcome: len(stats.get(outcome, ())) for outcome in ("passed", "failed", "error", "skipped")}
     line = {
         "soak": SOAKING,
-        "commit": commit or None,
+        "commit": commit(),
         "seed": SEED,
         "exit": int(exitstatus) or int(bool(slow)),
         "tests": counts,
