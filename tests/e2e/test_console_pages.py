@@ -373,8 +373,8 @@ def test_claims_that_wait_are_found_behind_many_others(person: ConsolePerson, ap
         items = [{**waiting, "id": f"ncl_{token}"}] if query.get("phase") == "Pending" and token else []
         return {"items": items, "next_page_token": str(token + 1) if token < 3 else None}
 
-    person.go("quotas")
-    person.sees("Quotas")
+    person.go("quotas")  # the fleet has been there since the login, perhaps with claims of before
+    person.tab.wait_for("document.querySelector('main h1')?.innerText === 'Quotas'")
     api.answers["ListNodeClaims"] = page
-    person.go("")  # the fleet was on the page at the login, perhaps with claims of before
+    person.go("")
     person.sees("3 claims wait")
