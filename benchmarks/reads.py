@@ -34,7 +34,7 @@ from benchmarks.virtual_time.stage import ENVIRONMENT
 from local.testing.fresh_wiring import fresh_wiring
 from stockyard import wiring
 from stockyard.adapters.dynamodb import codec
-from stockyard.domain.records import AuditRecord, Event, Operation, Record
+from stockyard.domain.records import AuditRecord, Counter, Event, Operation, Record
 from stockyard.domain.values import ids, times
 
 LIMIT_MS = 150.0
@@ -61,7 +61,9 @@ class Look:
         return self.route + (f"?{self.query}" if self.query else "")
 
 
-SUMS = "sums over everything that there is; kept for who gives an age"
+SUMS = "sums over everything that there is; kept"
+MAKING = "sums of the tenant, made for the first time"
+MOST_TRIES = 30
 LOOKS = (
     Look("node_claims", "GET /v1/node-claims"),
     Look("node_claims", "GET /v1/node-claims", "count=true"),
@@ -91,6 +93,7 @@ LOOKS = (
     Look("cluster_profiles", "GET /v1/cluster-profiles"),
     Look("sites", "GET /v1/sites"),
     Look("records", "GET /v1/costs", "cluster={cluster}", SUMS),
+    Look("records", "GET /v1/costs", "", SUMS),
     Look("records", "GET /v1/costs", "max_age=300", SUMS),
     Look("clusters", "GET /v1/clusters", "costs=true", SUMS),
     Look("records", "GET /v1/metrics", "", SUMS),
@@ -156,7 +159,8 @@ def fill(table: LeanTable, clusters: int, nodes: int, history: int = HISTORY) ->
     first, records = fleet.cluster(tenant, 0, nodes)
     items = [codec.to_item(tenant.name, record) for record in (*records, *_history(tenant, fleet, history))]
     text, moment = json.dumps(items), first.cluster.id.rpartition("_")[2][:10]
-    for record in (tenant.account, tenant.provider):
+    counters = Counter("quota/nodeclaims", value=clusters * nodes), Counter("quota/clusters", value=clusters)
+    for record in (tenant.account, tenant.provider, *counters):
         _put(table, codec.to_item(tenant.name, record))
     for number in range(clusters):
         other = ids.make(ids.CLUSTER, BEGAN - timedelta(seconds=clusters - number), bytes(10)).rpartition("_")[2][:10]
@@ -217,6 +221,14 @@ class _Open:
 
 def ask(look: Look, names: Mapping[str, str]) -> dict[str, Any]:
     """The answer to a look. Raises ``RuntimeError`` for one that is refused."""
+    answer = reply(look, names)
+    if answer["statusCode"] != 200:
+        raise RuntimeError(f"{look.name}: {answer['body']}")
+    return answer
+
+
+def reply(look: Look, names: Mapping[str, str]) -> dict[str, Any]:
+    """The answer to a look, also one that refuses."""
     handler = importlib.import_module(f"functions.{look.function}.handler").lambda_handler
     method, _, template = look.route.partition(" ")
     claims = {"sub": "ann", "organization": [names["tenant"]], "realm_access": {"roles": ["stockyard-admin"]}}
@@ -227,8 +239,6 @@ def ask(look: Look, names: Mapping[str, str]) -> dict[str, Any]:
     identifiers = [names[name] for name in ("cluster", "claim") if f"{{{name}}}" in template]
     event["pathParameters"] = {"id": identifiers[0]} if identifiers else None
     answer: dict[str, Any] = handler(event, _Context())
-    if answer["statusCode"] != 200:
-        raise RuntimeError(f"{look.name}: {answer['body']}")
     return answer
 
 
@@ -246,6 +256,20 @@ def measure(look: Look, counted: Counted, names: Mapping[str, str], samples: int
     warm = sorted(own[1:] or own)
     p95 = warm[min(len(warm) - 1, int(len(warm) * 0.95))]
     return {"look": look.name, "p95_ms": round(p95, 1), "units": max(units), "calls": max(calls), "last": units[-1]}
+
+
+def make_sums(counted: Counted, names: Mapping[str, str]) -> dict[str, Any]:
+    """Have the tenant's sums made, which a large one needs several calls for; the most milliseconds of one of them, all
+    units, and the calls of our API."""
+    look = Look("records", "GET /v1/costs")
+    counted.units, longest = 0.0, 0.0
+    for number in range(1, MOST_TRIES + 1):
+        counted.seconds, began = 0.0, thread_time()
+        answer = reply(look, names)
+        longest = max(longest, thread_time() - began - counted.seconds)
+        if answer["statusCode"] == 200:
+            return {"look": MAKING, "p95_ms": round(longest * 1000, 1), "units": counted.units, "calls": number}
+    raise RuntimeError(f"{look.name} is refused {MOST_TRIES} times")
 
 
 def failures(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -271,13 +295,13 @@ def main() -> int:
     options = parser.parse_args()
     rows = []
     with tenant_of(options.clusters, options.nodes) as (counted, names):
-        for look in LOOKS:
-            if options.only in look.name:
-                samples = 1 if look.whole == SUMS else options.samples
-                row = measure(look, counted, names, samples)
-                rows.append(row)
-                figures = f"{row['p95_ms']:>10} ms{row['units']:>10} units{row['calls']:>6} calls"
-                print(f"{figures}  {row['look']}", flush=True)
+        for look in (None, *LOOKS):
+            if look is not None and options.only not in look.name:
+                continue
+            row = make_sums(counted, names) if look is None else measure(look, counted, names, options.samples)
+            rows.append(row)
+            figures = f"{row['p95_ms']:>10} ms{row['units']:>10} units{row['calls']:>6} calls"
+            print(f"{figures}  {row['look']}", flush=True)
     missed = failures(rows)
     workload = {name: getattr(options, name) for name in ("clusters", "nodes", "samples")}
     print(json.dumps({"benchmark": "reads", "workload": workload, "rows": rows, "failures": missed}))

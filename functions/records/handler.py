@@ -297,8 +297,8 @@ def list_prices(request: Request) -> Answer:
             maximum=300,
         ),
     ),
-    description="From list prices: an estimate, no bill. Who looks again and again names a `max_age`: an answer that is"
-    " made anew reads every claim.",
+    description="From list prices: an estimate, no bill. Who looks again and again names a `max_age`. A tenant with"
+    " very many nodes is answered with 503 at first, until its claims are added up.",
 )
 def get_costs(request: Request, services: Services) -> Answer:
     """Get costs. What stands costs by the hour, and what this month has cost so far, with what is gone."""

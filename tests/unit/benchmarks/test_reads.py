@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from benchmarks.reads import LIMIT_UNITS, LOOKS, SUMS, Look, ask, failures, measure, tenant_of
+from benchmarks.reads import LIMIT_UNITS, LOOKS, SUMS, Look, ask, failures, make_sums, measure, tenant_of
+from stockyard.operations.costs import kept_sums
 
 PAGES = {look.name for look in LOOKS if not look.whole}
 BOUND = 1100
@@ -42,6 +43,15 @@ def test_a_page_of_one_subject_is_full_behind_thousands_of_others():
         for query in ("subject={cluster}", "order=desc&subject={cluster}"):
             page = json.loads(ask(Look("records", "GET /v1/events", query), names)["body"])
             assert len(page["items"]) == 50, query
+
+
+def test_costs_of_a_large_tenant_read_no_claim(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kept_sums, "LARGE", 100)
+    with tenant_of(60, 4, history=2) as (counted, names):
+        assert make_sums(counted, names)["units"] > 60
+        assert measure(Look("records", "GET /v1/costs"), counted, names, 1)["units"] <= 12
+        costs = json.loads(ask(Look("records", "GET /v1/costs"), names)["body"])
+        assert sum(line["quantity"] for line in costs["lines"] if line["kind"] == "nodes") == 240
 
 
 def test_what_is_slow_or_dear_is_told():

@@ -42,6 +42,17 @@ class CostReport(VersionedRecord):
 
 
 @dataclass(frozen=True, slots=True)
+class KeptSums(VersionedRecord):
+    """Part of what is kept of a large tenant's sums, so that its costs are told without reading each claim. ``id`` is
+    the number of the part; ``data`` is its share of compressed JSON."""
+
+    made_at: str
+    """The same in all parts that were written together."""
+    parts: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class GaugeReport(VersionedRecord):
     """Numbers of a tenant as monitoring last read them. There is one; ``data`` is compressed JSON."""
 

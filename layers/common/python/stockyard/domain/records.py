@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any
 
 from stockyard import kubernetes_versions
-from stockyard.domain.cost_records import CostReport, GaugeReport, Usage
+from stockyard.domain.cost_records import CostReport, GaugeReport, KeptSums, Usage
 from stockyard.domain.manifest_sets import SetMember
 from stockyard.domain.month_budgets import BudgetWatch
 from stockyard.domain.nodes.os_images import OSImage
@@ -192,8 +192,8 @@ class Event(VersionedRecord):
     reason: str
     message: str
     about: dict[str, str] = field(default_factory=dict)
-    """Of a claim or a cluster its ``name``, of an operation that of its subject; of a claim of a pool also
-    ``cluster_id``, ``pool`` and, once it is known, ``zone``."""
+    """Of a claim or a cluster its ``name``, of an operation that of its subject; of a claim also the
+    ``cluster_id`` of its cluster, and of one of a pool ``pool`` and, once it is known, ``zone``."""
 
 
 DONE = "done"
@@ -363,6 +363,7 @@ Record = (
     | ClusterPacks
     | Usage
     | CostReport
+    | KeptSums
     | GaugeReport
     | BudgetWatch
     | Waiters

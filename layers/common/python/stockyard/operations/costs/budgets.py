@@ -4,8 +4,9 @@ the month ends."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from stockyard.domain.cost_records import Usage
 from stockyard.domain.month_budgets import (
@@ -23,7 +24,7 @@ from stockyard.domain.month_budgets import (
 )
 from stockyard.domain.pools.records import CONTROL_PLANE, Pool, pool_id
 from stockyard.domain.records import Cluster, NodeClaim, Quota
-from stockyard.operations.costs.parts import CostPart, of_clusters, of_groups, of_usage
+from stockyard.operations.costs.parts import CostPart, PastCost, of_clusters, of_groups, of_usage
 from stockyard.operations.costs.present_prices import PresentPrices
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.cluster_claims import all_claims_of
@@ -31,8 +32,10 @@ from stockyard.operations.node_providers.catalog import load
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 
-_NEVER_BILLED = "undoing"
+NEVER_BILLED = "undoing"
 """The status of a cluster whose acceptance is taken back: nothing was made for it."""
+BudgetScope = tuple[Scope, str, float]
+"""A budget: its scope, how it is called, and USD."""
 
 
 def watch_of(services: Services) -> BudgetWatch | None:
@@ -61,109 +64,129 @@ def budgets_over(services: Services, placements: Iterable[tuple[str, str]]) -> l
         cluster = services.store.get(Cluster, cluster_id) if cluster_id else None
         pool = services.store.get(Pool, pool_id(cluster_id, pool_name)) if cluster is not None and pool_name else None
         if cluster is not None:
-            _enter(services, scopes, _of_cluster(cluster))
+            _enter(services, scopes, scope_of_cluster(cluster))
         if cluster is not None and pool is not None:
-            _enter(services, scopes, _of_pool(cluster, pool))
-    _enter(services, scopes, _of_tenant(services))
+            _enter(services, scopes, scope_of_pool(cluster, pool))
+    _enter(services, scopes, scope_of_tenant(services))
     return list(scopes.values())
 
 
 def budgets_of(services: Services, cluster: Cluster) -> list[MonthBudget]:
     """The budgets of a cluster and of its pools, with nothing counted yet."""
-    scopes: dict[Scope, MonthBudget] = {}
-    _enter(services, scopes, _of_cluster(cluster))
-    for pool in every(services.store, Pool, prefix=f"{cluster.id}/"):
-        _enter(services, scopes, _of_pool(cluster, pool))
-    return list(scopes.values())
+    pools = every(services.store, Pool, prefix=f"{cluster.id}/")
+    return month_budgets(services, [scope_of_cluster(cluster), *(scope_of_pool(cluster, pool) for pool in pools)])
 
 
 def all_budgets(services: Services) -> list[MonthBudget]:
     """Every budget of the tenant, with nothing counted yet."""
-    scopes: dict[Scope, MonthBudget] = {}
-    clusters = {cluster.id: cluster for cluster in every(services.store, Cluster) if cluster.status != _NEVER_BILLED}
-    _enter(services, scopes, _of_tenant(services))
-    for cluster in clusters.values():
-        _enter(services, scopes, _of_cluster(cluster))
-    for pool in every(services.store, Pool):
-        owner = clusters.get(pool.cluster_id)
-        if owner is not None:
-            _enter(services, scopes, _of_pool(owner, pool))
-    return list(scopes.values())
+    clusters = {cluster.id: cluster for cluster in every(services.store, Cluster) if cluster.status != NEVER_BILLED}
+    pools = [pool for pool in every(services.store, Pool) if pool.cluster_id in clusters]
+    of_pools = (scope_of_pool(clusters[pool.cluster_id], pool) for pool in pools)
+    return month_budgets(services, [scope_of_tenant(services), *map(scope_of_cluster, clusters.values()), *of_pools])
 
 
-def ledger(services: Services, budgets: Sequence[MonthBudget]) -> BudgetLedger:
-    """The budgets with all that counts for them now."""
+def month_budgets(services: Services, scopes: Iterable[BudgetScope | None]) -> list[MonthBudget]:
+    """The budgets of these scopes, with nothing counted yet; None has none."""
+    entered: dict[Scope, MonthBudget] = {}
+    for scope in scopes:
+        _enter(services, entered, scope)
+    return list(entered.values())
+
+
+class Things(NamedTuple):
+    """All that counts for budgets."""
+
+    parts: Iterable[CostPart]
+    """Parts of clusters beside their claims; of one that is being made all that it will have."""
+    claims: Sequence[tuple[NodeClaim, int]]
+    """Claims, each with how many others are as it is, and itself; members of control planes in order of id."""
+    members: Mapping[str, int]
+    """How many members the control planes of these clusters are to have."""
+    past: Iterable[PastCost]
+
+
+def ledger(services: Services, budgets: Sequence[MonthBudget], things: Things | None = None) -> BudgetLedger:
+    """The budgets with all that counts for them now; ``things`` is that, where it has just been read."""
     if not budgets:
         return BudgetLedger()
     now = services.now()
-    clusters, claims = _things(services, budgets)
-    prices = PresentPrices(services, load(services))
-    placed_claims = [claim for claim in claims if claim.placement is not None and not claim.control_plane]
-    for part in (*of_clusters(services, clusters, claims, ahead=True), *of_groups(services, clusters)):
-        _count(budgets, part, part.usd_hour, now)
-    for claim in placed_claims:
-        part = _part(claim)
-        _count(budgets, part, prices.of(claim), now, prices.most(claim))
-    placed_members: dict[str, list[NodeClaim]] = {cluster.id: [] for cluster in clusters}
-    for claim in claims:
-        if claim.control_plane and claim.placement and claim.cluster_id in placed_members:
+    things = things or _things(services, budgets)
+    prices, by_scope = PresentPrices(services, load(services)), {budget.scope: budget for budget in budgets}
+    for part in things.parts:
+        _count(by_scope, part, part.usd_hour, now)
+    placed_members: dict[str, list[NodeClaim]] = {cluster_id: [] for cluster_id in things.members}
+    for claim, count in things.claims:
+        if claim.placement is None:
+            continue
+        if not claim.control_plane:
+            _count(by_scope, _part(claim), prices.of(claim), now, prices.most(claim), count)
+        elif claim.cluster_id in placed_members:
             placed_members[claim.cluster_id].append(claim)
-    members: dict[str, int] = {}
-    for cluster in clusters:
-        placed = placed_members[cluster.id]
-        members[cluster.id] = _wanted_members(cluster) - len(placed)
+    members = {cluster_id: count - len(placed_members[cluster_id]) for cluster_id, count in things.members.items()}
+    for cluster_id, missing in members.items():
         # What replaces another member stands beside it for a while, and is no item of the cluster.
-        for claim in placed[: max(0, -members[cluster.id])]:
-            _count(budgets, _part(claim), prices.of(claim), now)
-    for usage in every(services.store, Usage, prefix=f"{month_of(now)}/"):
-        part = of_usage(usage)
-        _count(budgets, part, part.usd_hour, now)
+        for claim in placed_members[cluster_id][: max(0, -missing)]:
+            _count(by_scope, _part(claim), prices.of(claim), now)
+    for past in things.past:
+        _, cluster_id, pool, *_ = past.line
+        for budget in _counting(by_scope, cluster_id, pool):
+            budget.spent += past.spent
+            budget.complete = budget.complete and past.complete
     return BudgetLedger(list(budgets), members)
 
 
 def used_by_tenant(services: Services) -> int:
     """Part of the tenant's budget that is used, in whole USD: what the month will have cost if nothing changes."""
-    entry = _of_tenant(services)
-    scopes: dict[Scope, MonthBudget] = {}
-    _enter(services, scopes, entry)
-    return sum(math.ceil(budget.forecast) for budget in ledger(services, list(scopes.values())).budgets)
+    budgets = month_budgets(services, [scope_of_tenant(services)])
+    return sum(math.ceil(budget.forecast) for budget in ledger(services, budgets).budgets)
 
 
-def _enter(services: Services, scopes: dict[Scope, MonthBudget], entry: tuple[Scope, str, float] | None) -> None:
+def _enter(services: Services, scopes: dict[Scope, MonthBudget], entry: BudgetScope | None) -> None:
     if entry is not None and entry[0] not in scopes:
         now = services.now()
         scopes[entry[0]] = MonthBudget(*entry, month_of(now), hours_left(now))
 
 
-def _of_tenant(services: Services) -> tuple[Scope, str, float] | None:
+def scope_of_tenant(services: Services) -> BudgetScope | None:
+    """The budget of the tenant: its scope, how it is called, and USD; None for none."""
     quota = services.store.get(Quota, USD_MONTH)
     limit = quota.limit if quota is not None else services.settings.quotas.get(USD_MONTH)
     return None if limit is None else (Scope(), "the tenant", float(limit))
 
 
-def _of_cluster(cluster: Cluster) -> tuple[Scope, str, float] | None:
+def scope_of_cluster(cluster: Cluster) -> BudgetScope | None:
+    """The budget of a cluster, as that of the tenant."""
     usd = usd_month_of(cluster.limits)
     return None if usd is None else (Scope(cluster.id), f"cluster {cluster.name}", usd)
 
 
-def _of_pool(cluster: Cluster, pool: Pool) -> tuple[Scope, str, float] | None:
+def scope_of_pool(cluster: Cluster, pool: Pool) -> BudgetScope | None:
+    """The budget of a pool of the cluster, as that of the tenant."""
     usd = usd_month_of(pool.limits)
     name = f"pool {pool.name} of cluster {cluster.name}"
     return None if usd is None else (Scope(cluster.id, pool.name), name, usd)
 
 
-def _things(services: Services, budgets: Sequence[MonthBudget]) -> tuple[list[Cluster], list[NodeClaim]]:
+def _things(services: Services, budgets: Sequence[MonthBudget]) -> Things:
     """The clusters and claims that count for any of the budgets; of one with budgets of pools alone no cluster."""
-    scopes = [budget.scope for budget in budgets]
+    now, scopes = services.now(), [budget.scope for budget in budgets]
+    clusters: list[Cluster]
     if any(scope.kind == "tenant" for scope in scopes):
-        clusters = [cluster for cluster in every(services.store, Cluster) if cluster.status != _NEVER_BILLED]
-        return clusters, list(every(services.store, NodeClaim))
-    clusters, claims = [], []
-    for cluster_id in sorted({scope.cluster_id for scope in scopes}):
-        claims += all_claims_of(services, cluster_id)
-        cluster = services.store.get(Cluster, cluster_id) if Scope(cluster_id) in scopes else None
-        clusters += [cluster] if cluster is not None else []
-    return clusters, claims
+        clusters = [cluster for cluster in every(services.store, Cluster) if cluster.status != NEVER_BILLED]
+        claims = list(every(services.store, NodeClaim))
+    else:
+        clusters, claims = [], []
+        for cluster_id in sorted({scope.cluster_id for scope in scopes}):
+            claims += all_claims_of(services, cluster_id)
+            cluster = services.store.get(Cluster, cluster_id) if Scope(cluster_id) in scopes else None
+            clusters += [cluster] if cluster is not None else []
+    usages = every(services.store, Usage, prefix=f"{month_of(now)}/")
+    return Things(
+        (*of_clusters(services, clusters, claims, ahead=True), *of_groups(services, clusters)),
+        [(claim, 1) for claim in claims],
+        {cluster.id: wanted_members(cluster) for cluster in clusters},
+        (of_usage(usage, month_start(now)) for usage in usages),
+    )
 
 
 def _part(claim: NodeClaim) -> CostPart:
@@ -174,25 +197,31 @@ def _part(claim: NodeClaim) -> CostPart:
 
 
 def _count(
-    budgets: Iterable[MonthBudget], part: CostPart, usd_hour: float | None, now: str, most: float | None = None
+    budgets: Mapping[Scope, MonthBudget],
+    part: CostPart,
+    usd_hour: float | None,
+    now: str,
+    most: float | None = None,
+    count: int = 1,
 ) -> None:
-    """Count the costs of one thing until now and until the month ends. ``most`` is what it may come to cost while it is
-    being launched."""
-    since = max(part.since, month_start(now))
-    hours = hours_between(since, part.until or now)
-    for budget in _counting(budgets, part):
+    """Count the costs of so many things until now and until the month ends. ``most`` is what one may come to cost while
+    it is being launched."""
+    hours = hours_between(max(part.since, month_start(now)), now)
+    for budget in _counting(budgets, part.cluster_id, part.pool):
         if usd_hour is None:
             budget.complete = False
             continue
-        budget.spent += usd_hour * hours
-        if part.until is None:
-            budget.hour += usd_hour
-            budget.launching += max(0.0, (most or 0.0) - usd_hour)
+        budget.spent += usd_hour * hours * count
+        budget.hour += usd_hour * count
+        budget.launching += max(0.0, (most or 0.0) - usd_hour) * count
 
 
-def _counting(budgets: Iterable[MonthBudget], part: CostPart) -> Iterator[MonthBudget]:
-    return (budget for budget in budgets if budget.scope.holds(part.cluster_id, part.pool))
+def _counting(budgets: Mapping[Scope, MonthBudget], cluster_id: str, pool: str) -> Iterator[MonthBudget]:
+    """The budgets that something of that cluster and pool, each empty for none, counts for."""
+    scopes = {Scope(), Scope(cluster_id), Scope(cluster_id, pool)}
+    return (budgets[scope] for scope in scopes if scope in budgets)
 
 
-def _wanted_members(cluster: Cluster) -> int:
+def wanted_members(cluster: Cluster) -> int:
+    """Number of members that the control plane of the cluster is to have."""
     return int(cluster.settings.get("control_plane_size") or 1)

@@ -1,6 +1,6 @@
 """The numbers of a tenant for monitoring, kept for as long as it cost to read them.
 
-All are of one moment. Claims are read once, for the costs and for what is counted of them.
+All are of one moment. The sums are read once, for the costs and for what is counted of claims.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Any, get_args
 from stockyard.domain import gauges
 from stockyard.domain.cost_records import GaugeReport
 from stockyard.domain.gauges import Gauge, Sample
-from stockyard.domain.records import UNSEEN, Cluster, ClusterDisruption, NodeClaim, Operation
+from stockyard.domain.records import ClusterDisruption, Operation
 from stockyard.domain.values import ids, times
 from stockyard.domain.values.states import OperationStatus, ReadyPhase, ShownClusterStatus
+from stockyard.operations.costs.claim_groups import ClaimGroup
 from stockyard.operations.costs.kept_report import MOST_BYTES, keep
+from stockyard.operations.costs.kept_sums import tenant_sums
 from stockyard.operations.costs.report import report
-from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.ports import Put
 
@@ -54,23 +55,24 @@ def samples(services: Services) -> list[Sample]:
 
 def _read_anew(services: Services) -> tuple[list[Sample], int]:
     """New samples, and how many records were read for them."""
-    clusters = [cluster for cluster in every(services.store, Cluster) if cluster.status not in UNSEEN]
-    claims = list(every(services.store, NodeClaim, consistent=False))
-    document = report(services, claims=claims)
+    sums = tenant_sums(services)
+    document = report(services, all_sums=sums)
     keep(services, document)
-    names = {cluster.id: {"cluster": cluster.name, "cluster_id": cluster.id} for cluster in clusters}
+    clusters = [sums.clusters[key] for key in sums.cluster_names()]
+    names = {cluster.id: {"cluster": str(cluster.name), "cluster_id": cluster.id} for cluster in clusters}
+    groups = list(sums.groups)
     operations, since = _operations(services)
     new = [
         *_counted(gauges.CLUSTERS, "status", get_args(ShownClusterStatus), Tally(c.status for c in clusters)),
         *_of_costs(document, names),
-        *_of_claims(claims, names),
+        *_of_claims(groups, names),
         *_savings(services, names),
         *_budgets(document),
         *_counted(gauges.OPERATIONS, "status", get_args(OperationStatus), Tally(o.status for o in operations)),
         Sample(gauges.OPERATIONS_SINCE.name, times.from_text(since).timestamp()),
         Sample(gauges.AS_OF.name, times.from_text(str(document["until"])).timestamp()),
     ]
-    return new, len(claims) + len(clusters) + len(operations)
+    return new, len(groups) + len(clusters) + len(operations)
 
 
 def _counted(gauge: Gauge, label: str, values: Sequence[str], tally: Mapping[str, int]) -> Iterator[Sample]:
@@ -95,16 +97,16 @@ def _of_costs(document: Mapping[str, Any], names: Mapping[str, Mapping[str, str]
     yield Sample(gauges.COMPLETE.name, int(document["complete"]))
 
 
-def _of_claims(claims: Sequence[NodeClaim], names: Mapping[str, Mapping[str, str]]) -> Iterator[Sample]:
+def _of_claims(groups: Sequence[ClaimGroup], names: Mapping[str, Mapping[str, str]]) -> Iterator[Sample]:
     """Claims by phase and those that wait, by cluster. Members of control planes are no nodes of anybody."""
     phases: defaultdict[str, Tally[str]] = defaultdict(Tally)
     waiting: Tally[str] = Tally(dict.fromkeys(names, 0))
-    for claim in claims:
-        if claim.control_plane:
+    for group in groups:
+        if group.kind.member:
             continue
-        cluster_id = claim.cluster_id if claim.cluster_id in names else ""
-        phases[cluster_id]["Deleting" if claim.deleting else claim.phase] += 1
-        waiting[cluster_id] += claim.phase == "Pending" and claim.placement is None and not claim.deleting
+        cluster_id = group.cluster_id if group.cluster_id in names else ""
+        phases[cluster_id]["Deleting" if group.kind.deleting else group.kind.phase] += group.number
+        waiting[cluster_id] += group.number * group.waits
     for cluster_id in sorted({*phases, *names}):
         for phase in (*get_args(ReadyPhase), "Deleting"):
             labels = {**names.get(cluster_id, {}), "phase": phase}

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from stockyard.domain.cost_records import Usage
+from stockyard.domain.month_budgets import hours_between
 from stockyard.domain.records import Cluster, NodeClaim, Resource
 from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.prices import MEMBER, PriceItem
@@ -23,7 +25,7 @@ COMING: tuple[ClusterStatus, ...] = ("accepting", "preparing")
 
 @dataclass(frozen=True, slots=True)
 class CostPart:
-    """Something that costs or has cost: ``usd_hour`` from ``since`` to ``until`` (None: it stands)."""
+    """Something that costs: ``usd_hour`` together, from ``since`` on."""
 
     kind: str
     cluster_id: str
@@ -32,7 +34,6 @@ class CostPart:
     capacity_type: str
     usd_hour: float | None
     since: str
-    until: str | None = None
     quantity: int = 1
 
     @property
@@ -71,7 +72,7 @@ def of_groups(services: Services, clusters: Iterable[Cluster]) -> Iterator[CostP
         driver: object = services.cluster_drivers.get(cluster.driver)
         if cluster.status in COMING and isinstance(driver, ServesNodeGroups):
             for item in driver.group_items(cluster, services.prices):
-                yield CostPart(NODES, cluster.id, "", item.name, "", item.hour, cluster.created_at, None, item.quantity)
+                yield CostPart(NODES, cluster.id, "", item.name, "", item.hour, cluster.created_at, item.quantity)
 
 
 def made_items(items: Iterable[PriceItem], lines: Iterable[Resource], members: int) -> Iterator[PriceItem]:
@@ -107,16 +108,18 @@ def of_claims(claims: Iterable[NodeClaim]) -> Iterator[CostPart]:
             )
 
 
-def of_usage(usage: Usage) -> CostPart:
-    """Part for something that is gone."""
+class PastCost(NamedTuple):
+    """Sum of what is gone: its ``line``, USD that it has cost in the month as far as that is known, and whether all of
+    it is."""
+
+    line: tuple[str, ...]
+    spent: float
+    complete: bool
+
+
+def of_usage(usage: Usage, month: str) -> PastCost:
+    """Cost of what is gone in the month that began at that moment."""
     kind = CLUSTER if usage.cluster else NODES
-    return CostPart(
-        kind,
-        usage.cluster_id,
-        usage.pool,
-        usage.type,
-        usage.capacity_type,
-        usage.usd_hour,
-        usage.since,
-        usage.until,
-    )
+    spent = (usage.usd_hour or 0.0) * hours_between(max(usage.since, month), usage.until)
+    line = (kind, usage.cluster_id, usage.pool, usage.type, usage.capacity_type)
+    return PastCost(line, spent, usage.usd_hour is not None)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-from stockyard.domain.cost_records import Usage
 from stockyard.domain.month_budgets import REACHED, hours_between, hours_left, month_of, month_start
-from stockyard.domain.records import UNSEEN, Cluster, NodeClaim
+from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.values.prices import HOURS_A_MONTH
-from stockyard.operations.costs.budgets import all_budgets, budgets_of, ledger
-from stockyard.operations.costs.parts import CostPart, of_claims, of_clusters, of_usage
-from stockyard.operations.listing import every
-from stockyard.operations.node_claims.cluster_claims import all_claims_of
+from stockyard.operations.costs.budgets import ledger, month_budgets, scope_of_tenant
+from stockyard.operations.costs.kept_sums import cluster_sums, tenant_sums
+from stockyard.operations.costs.parts import CostPart, PastCost, of_claims, of_clusters
+from stockyard.operations.costs.tenant_sums import TenantSums
 from stockyard.operations.services import Services
 
 NOT_INCLUDED = (
@@ -22,9 +21,6 @@ NOT_INCLUDED = (
     "what calls of a cloud's API and requests to its storage cost",
 )
 """What is billed and in no price: it goes by use, which nobody knows before."""
-
-
-K = TypeVar("K", Cluster, NodeClaim, Usage)
 
 
 @dataclass(slots=True)
@@ -44,35 +40,38 @@ class _Sums:
     start: str
     now: str
     lines: dict[tuple[str, ...], _Line] = field(default_factory=dict)
+    hours: dict[str, float] = field(default_factory=dict)
+    """Hours of the month until now, by the moment since when."""
 
     def add(self, part: CostPart) -> None:
-        """Count one part."""
+        """Count one part that stands."""
         line = self.lines.setdefault(part.line, _Line())
         line.complete = line.complete and part.usd_hour is not None
         usd_hour = part.usd_hour or 0.0
-        if part.until is None:
-            line.quantity += part.quantity
-            line.hour += usd_hour
-        line.spent += usd_hour * hours_between(max(part.since, self.start), part.until or self.now)
+        line.quantity += part.quantity
+        line.hour += usd_hour
+        if part.since not in self.hours:
+            self.hours[part.since] = hours_between(max(part.since, self.start), self.now)
+        line.spent += usd_hour * self.hours[part.since]
+
+    def add_past(self, past: PastCost) -> None:
+        """Count what is past."""
+        line = self.lines.setdefault(past.line, _Line())
+        line.complete = line.complete and past.complete
+        line.spent += past.spent
 
 
-def report(
-    services: Services, cluster: Cluster | None = None, claims: Sequence[NodeClaim] | None = None
-) -> dict[str, Any]:
-    """The body of the answer: totals and lines of everything of the tenant, or of one cluster. ``claims`` are all of
-    the tenant's, where they have just been read."""
+def report(services: Services, cluster: Cluster | None = None, all_sums: TenantSums | None = None) -> dict[str, Any]:
+    """The body of the answer: totals and lines of everything of the tenant, or of one cluster. ``all_sums`` are the
+    sums of the tenant, where they have just been read."""
     now = services.now()
     sums = _Sums(month_start(now), now)
-    clusters = [cluster] if cluster else [c for c in _all(services, Cluster) if c.status not in UNSEEN]
-    names = {entry.id: entry.name for entry in clusters}
-    if claims is None:
-        claims = list(all_claims_of(services, cluster.id, consistent=False) if cluster else _all(services, NodeClaim))
-    for part in (*of_clusters(services, clusters, claims), *of_claims(claims)):
+    all_sums = all_sums or (cluster_sums(services, cluster) if cluster else tenant_sums(services))
+    names = all_sums.cluster_names() | all_sums.names
+    for part in all_sums.parts():
         sums.add(part)
-    for usage in _all(services, Usage, f"{month_of(now)}/"):
-        if cluster is None or usage.cluster_id == cluster.id:
-            names |= {usage.cluster_id: usage.cluster} if usage.cluster else {}
-            sums.add(of_usage(usage))
+    for past in all_sums.spent.values():
+        sums.add_past(past)
     lines = [_view(key, line, names) for key, line in sorted(sums.lines.items())]
     hour, spent = (sum(getattr(line, name) for line in sums.lines.values()) for name in ("hour", "spent"))
     complete = all(line.complete for line in sums.lines.values())
@@ -90,7 +89,7 @@ def report(
         **{name: amount if complete else None for name, amount in amounts.items()},
         **{f"known_{name}": amount for name, amount in amounts.items()},
         "complete": complete,
-        "budgets": _budgets(services, cluster, names),
+        "budgets": _budgets(services, all_sums, names, whole=cluster is None),
         "not_included": list(NOT_INCLUDED),
         "lines": lines,
     }
@@ -103,14 +102,14 @@ def hourly(services: Services, cluster: Cluster, claims: Sequence[NodeClaim]) ->
     return round(sum(known_prices), 6) if len(known_prices) == len(parts) else None
 
 
-def _all(services: Services, kind: type[K], prefix: str = "") -> Iterator[K]:
-    """Every record, as it was a second ago: a report is an estimate of hours."""
-    return every(services.store, kind, prefix, consistent=False)
-
-
-def _budgets(services: Services, cluster: Cluster | None, names: Mapping[str, str]) -> list[dict[str, Any]]:
+def _budgets(
+    services: Services, all_sums: TenantSums, names: Mapping[str, str], *, whole: bool
+) -> list[dict[str, Any]]:
     """The budgets of the month with what counts for them: all of the tenant, or those of one cluster and its pools."""
-    budgets = all_budgets(services) if cluster is None else budgets_of(services, cluster)
+    own = [scope_of_tenant(services)] if whole else []
+    budgets = month_budgets(services, [*own, *all_sums.scopes()])
+    if not budgets:
+        return []
     return [
         {
             "scope": budget.scope.kind,
@@ -124,7 +123,7 @@ def _budgets(services: Services, cluster: Cluster | None, names: Mapping[str, st
             "reached": budget.percent >= REACHED,
             "complete": budget.complete,
         }
-        for budget in ledger(services, budgets).budgets
+        for budget in ledger(services, budgets, all_sums.things()).budgets
     ]
 
 

@@ -86,18 +86,18 @@ def _item(write: Write) -> Outbox | None:
 
 def _belongs(about: EventSubject) -> dict[str, str]:
     """Fields of an event about its resource: the name of a claim, of a cluster, or of an operation's subject, which
-    events tell when it is gone, too. Of a claim of a pool also whose it is, so that a rule can wake who looks after the
-    pool, and where it stands."""
+    events tell when it is gone, too. Of a claim also its cluster, whose sums it changes, and of one of a pool that
+    pool, so that a rule can wake who looks after it, and where it stands."""
     if isinstance(about, Cluster):
         return {"name": about.name}
     if isinstance(about, Operation):
         return {"name": about.subject_name} if about.subject_name else {}
     if not isinstance(about, NodeClaim):
         return {}
-    fields = {"name": about.name}
+    fields = {"name": about.name, **({"cluster_id": about.cluster_id} if about.cluster_id else {})}
     if about.pool:
         zone = zone_of(about)
-        fields |= {"cluster_id": about.cluster_id, "pool": about.pool, **({"zone": zone} if zone else {})}
+        fields |= {"pool": about.pool, **({"zone": zone} if zone else {})}
     return fields
 
 
