@@ -127,7 +127,7 @@ def create_node_claim(request: Request, services: Services) -> Answer:
     paged=True,
     counted=True,
     description="A cluster's own client sees those of its cluster. With `cluster` claims may be a second old, and one"
-    " that was made before its cluster comes with its node.",
+    " that was made before its cluster comes a minute after that at most.",
 )
 def list_node_claims(request: Request, services: Services) -> Answer:
     """List node claims. The tenant's claims in order of id."""

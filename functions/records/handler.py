@@ -220,7 +220,7 @@ def _with_use(services: Services, view: Mapping[str, Any]) -> Mapping[str, Any]:
     """The quota with what is used of it: of a budget only the costs say that."""
     if view["name"] != USD_MONTH:
         return view
-    from stockyard.operations.costs.budgets import used_by_tenant
+    from stockyard.operations.costs.kept_sums import used_by_tenant
 
     return {**view, "used": used_by_tenant(services)}
 

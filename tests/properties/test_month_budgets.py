@@ -14,6 +14,7 @@ from local.testing.memory_store import MemoryStore
 from stockyard.domain.month_budgets import BUDGET_REACHED
 from stockyard.domain.records import NodeClaim, Quota
 from stockyard.errors import StockyardError
+from stockyard.operations.costs import kept_sums
 from stockyard.operations.costs.budgets import all_budgets, ledger
 from stockyard.operations.listing import every
 from stockyard.ports import Put, Write
@@ -95,9 +96,11 @@ class Month:
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(steps=STEPS)
-def test_nothing_is_bought_above_the_budget(steps: list[tuple[str, int]]) -> None:
+@given(steps=STEPS, large=st.booleans())
+def test_nothing_is_bought_above_the_budget(steps: list[tuple[str, int]], large: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
+        if large:  # the budget goes by sums that are kept
+            patch.setattr(kept_sums, "LARGE", 0)
         month = Month(patch)
         month.step("budget", 500)
         for kind, number in steps:

@@ -16,7 +16,8 @@ from stockyard.domain.records import Cluster, Event
 from stockyard.errors import BudgetReached
 from stockyard.operations.clusters.changes.prices import limits_remarks
 from stockyard.operations.clusters.creation import create
-from stockyard.operations.costs.budgets import all_budgets, budgets_over, ledger, used_by_tenant
+from stockyard.operations.costs.budgets import all_budgets, budgets_over, ledger
+from stockyard.operations.costs.kept_sums import used_by_tenant
 from stockyard.operations.costs.present_prices import PresentPrices
 from stockyard.operations.costs.report import report
 from stockyard.operations.costs.review import review

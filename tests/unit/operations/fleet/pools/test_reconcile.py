@@ -277,11 +277,18 @@ def test_claims_of_a_person_do_not_count_for_a_pool(yard: Yard) -> None:
     assert [claim.pool for claim in pools.claims_of(yard.nodes.services, yard.cluster.id)] == ["", "workers"]
 
 
-def test_a_claim_that_came_before_its_cluster_is_entered_when_it_is_placed(yard: Yard) -> None:
+def test_a_claim_that_came_before_its_cluster_is_entered_when_that_is_there(yard: Yard) -> None:
     claim = yard.nodes.claim("early", cluster_ref="later", strict=False)
     yard.nodes.schedule()
     cluster = yard.world.create("later")
     yard.cluster = cluster
+    yard.put(status="deleting")
+    yard.nodes.schedule()
+    assert pools.claims_of(yard.nodes.services, cluster.id) == [], "it waits for the next one of that name"
+    yard.put(status="preparing")
+    yard.nodes.schedule()
+    assert [entered.id for entered in pools.claims_of(yard.nodes.services, cluster.id)] == [claim.id]
+    assert yard.nodes.now(claim).reason == "ClusterNotReady"
     yard.put(status="ready")
     yard.nodes.schedule()
     assert [entered.id for entered in pools.claims_of(yard.nodes.services, cluster.id)] == [claim.id]

@@ -3,7 +3,6 @@ the month ends."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -71,12 +70,6 @@ def budgets_over(services: Services, placements: Iterable[tuple[str, str]]) -> l
     return list(scopes.values())
 
 
-def budgets_of(services: Services, cluster: Cluster) -> list[MonthBudget]:
-    """The budgets of a cluster and of its pools, with nothing counted yet."""
-    pools = every(services.store, Pool, prefix=f"{cluster.id}/")
-    return month_budgets(services, [scope_of_cluster(cluster), *(scope_of_pool(cluster, pool) for pool in pools)])
-
-
 def all_budgets(services: Services) -> list[MonthBudget]:
     """Every budget of the tenant, with nothing counted yet."""
     clusters = {cluster.id: cluster for cluster in every(services.store, Cluster) if cluster.status != NEVER_BILLED}
@@ -133,12 +126,6 @@ def ledger(services: Services, budgets: Sequence[MonthBudget], things: Things | 
             budget.spent += past.spent
             budget.complete = budget.complete and past.complete
     return BudgetLedger(list(budgets), members)
-
-
-def used_by_tenant(services: Services) -> int:
-    """Part of the tenant's budget that is used, in whole USD: what the month will have cost if nothing changes."""
-    budgets = month_budgets(services, [scope_of_tenant(services)])
-    return sum(math.ceil(budget.forecast) for budget in ledger(services, budgets).budgets)
 
 
 def _enter(services: Services, scopes: dict[Scope, MonthBudget], entry: BudgetScope | None) -> None:

@@ -23,6 +23,7 @@ from stockyard.operations.costs.claim_groups import ClaimGroup
 from stockyard.operations.costs.kept_report import MOST_BYTES, keep
 from stockyard.operations.costs.kept_sums import tenant_sums
 from stockyard.operations.costs.report import report
+from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.ports import Put
 
@@ -117,7 +118,8 @@ def _of_claims(groups: Sequence[ClaimGroup], names: Mapping[str, Mapping[str, st
 
 def _savings(services: Services, names: Mapping[str, Mapping[str, str]]) -> Iterator[Sample]:
     month = services.now()[:7]
-    for record in services.store.get_all(ClusterDisruption, sorted(names)):
+    records = every(services.store, ClusterDisruption, consistent=False)
+    for record in (record for record in records if record.id in names):
         saved = sum(record.savings.values()) if record.savings_month == month else 0.0
         yield Sample(gauges.SAVED.name, round(saved, 6), names[record.id])
         if record.possible is not None:

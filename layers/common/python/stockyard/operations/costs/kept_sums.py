@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from stockyard.domain.cost_records import KeptSums, Usage
-from stockyard.domain.month_budgets import month_of
+from stockyard.domain.month_budgets import BudgetLedger, MonthBudget, month_of
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.values import times
 from stockyard.errors import Conflict, StoreUnavailable
+from stockyard.operations.costs.budgets import ledger, month_budgets, scope_of_tenant
 from stockyard.operations.costs.cluster_sums import ClusterSums, sums_of
 from stockyard.operations.costs.tenant_sums import TenantSums, follow
 from stockyard.operations.listing import every
@@ -63,6 +65,19 @@ def tenant_sums(services: Services) -> TenantSums:
     if not is_whole:
         raise StoreUnavailable(_WAIT)
     return sums
+
+
+def ledger_now(services: Services, budgets: Sequence[MonthBudget]) -> BudgetLedger:
+    """The budgets with all that counts for them now; see ``ledger``. A large tenant's own budget goes by its sums."""
+    is_whole = any(budget.scope.kind == "tenant" for budget in budgets)
+    things = tenant_sums(services).things() if is_whole and _is_large(services) else None
+    return ledger(services, budgets, things)
+
+
+def used_by_tenant(services: Services) -> int:
+    """Part of the tenant's budget that is used, in whole USD: what the month will have cost if nothing changes."""
+    budgets = month_budgets(services, [scope_of_tenant(services)])
+    return sum(math.ceil(budget.forecast) for budget in ledger_now(services, budgets).budgets)
 
 
 def cluster_sums(services: Services, cluster: Cluster) -> TenantSums:

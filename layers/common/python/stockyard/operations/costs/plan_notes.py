@@ -18,7 +18,8 @@ from stockyard.domain.month_budgets import (
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import BudgetReached
-from stockyard.operations.costs.budgets import budgets_over, ledger, next_watch, watch_of, watch_write
+from stockyard.operations.costs.budgets import budgets_over, next_watch, watch_of, watch_write
+from stockyard.operations.costs.kept_sums import ledger_now
 from stockyard.operations.services import Services
 from stockyard.ports import Write
 
@@ -40,7 +41,7 @@ def passed_budgets(
     for scope, usd in amounts.items():
         if usd is not None:
             budgets.append(MonthBudget(scope, _name(services, scope), usd, month_of(now), hours_left(now)))
-    return [budget for budget in ledger(services, budgets).over(cluster_id, pool) if budget.is_reached_for(more)]
+    return [budget for budget in ledger_now(services, budgets).over(cluster_id, pool) if budget.is_reached_for(more)]
 
 
 def budget_warnings(

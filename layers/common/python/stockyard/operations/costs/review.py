@@ -10,7 +10,8 @@ from stockyard.domain.month_budgets import month_end
 from stockyard.domain.values import times
 from stockyard.errors import Conflict
 from stockyard.operations.costs.announce import announce
-from stockyard.operations.costs.budgets import all_budgets, ledger, next_watch, watch_of, watch_write
+from stockyard.operations.costs.budgets import all_budgets, next_watch, watch_of, watch_write
+from stockyard.operations.costs.kept_sums import ledger_now
 from stockyard.operations.services import Services
 
 REVIEW_SECONDS = 3600
@@ -20,7 +21,7 @@ REVIEW_SECONDS = 3600
 def review(services: Services) -> int:
     """Look at every budget of the tenant and tell of thresholds that are reached; how many events. Without a budget
     nobody looks again until one is set."""
-    sums, watch = ledger(services, all_budgets(services)), watch_of(services)
+    sums, watch = ledger_now(services, all_budgets(services)), watch_of(services)
     due_at = _next_look(services) if sums.budgets else None
     if watch is not None or sums.budgets:
         with suppress(Conflict):  # somebody buys at this moment: the record is due still

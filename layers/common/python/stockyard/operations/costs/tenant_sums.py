@@ -22,6 +22,7 @@ from stockyard.operations.costs.cluster_sums import ClusterSums, sums_of
 from stockyard.operations.costs.parts import CostPart, PastCost, of_usage
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.cluster_claims import claims_of
+from stockyard.operations.quotas.limits import CLUSTERS, used
 from stockyard.operations.services import Services
 
 OVERLAP = timedelta(minutes=2)
@@ -169,7 +170,7 @@ def follow(services: Services, sums: TenantSums) -> int | None:
     sums.at, sums.events = now, {event.id for event in events if event.id >= young}
     claims, clusters = _places(sums, new)
     old = _old(sums)
-    clusters |= old
+    clusters |= old | _untold(services, sums)
     missing = _count_anew(services, sums, claims, now)
     records = {cluster.id: cluster for cluster in services.store.get_all(Cluster, sorted(clusters))}
     sums.describe(services, [(cluster_id, records.get(cluster_id)) for cluster_id in sorted(clusters)])
@@ -208,6 +209,15 @@ def _places(sums: TenantSums, events: Iterable[Event]) -> tuple[dict[str, str], 
         elif event.about.get("name") in names:
             clusters.add(names[event.about["name"]])
     return claims, clusters
+
+
+def _untold(services: Services, sums: TenantSums) -> set[str]:
+    """Clusters that are only being accepted, of which no event tells yet: they are in the quota's counter."""
+    count = sum(1 for cluster in sums.clusters.values() if cluster.status)
+    if used(services.store, f"quota/{CLUSTERS}") == count:
+        return set()
+    clusters = every(services.store, Cluster)
+    return {each.id for each in clusters if each.id not in sums.clusters or not sums.clusters[each.id].status}
 
 
 def _old(sums: TenantSums) -> set[str]:

@@ -10,7 +10,7 @@ from stockyard.domain.month_budgets import BudgetLedger, BudgetWatch, MonthBudge
 from stockyard.domain.nodes.disks import price_with_disk
 from stockyard.domain.records import NodeClaim
 from stockyard.lifecycle.nodes.node_claim import ADOPTED
-from stockyard.operations.costs.budgets import budgets_over, ledger, next_watch, watch_of, watch_write
+from stockyard.operations.costs.budgets import budgets_over, next_watch, watch_of, watch_write
 from stockyard.operations.costs.present_prices import PresentPrices
 from stockyard.operations.node_providers.catalog import Catalog
 from stockyard.operations.services import Services
@@ -41,8 +41,13 @@ class RoundBudgets:
     def read(cls, services: Services, catalog: Catalog, claims: Iterable[NodeClaim]) -> RoundBudgets:
         """Read what counts for the budgets of these claims; where there is none, little is read."""
         budgets = budgets_over(services, ((claim.cluster_id, claim.pool) for claim in claims))
-        watch = watch_of(services) if budgets else None
-        return cls(services, PresentPrices(services, catalog), watch, ledger(services, budgets))
+        prices = PresentPrices(services, catalog)
+        if not budgets:
+            return cls(services, prices, None, BudgetLedger())
+        from stockyard.operations.costs.kept_sums import ledger_now
+
+        watch = watch_of(services)
+        return cls(services, prices, watch, ledger_now(services, budgets))
 
     def of(self, claim: NodeClaim) -> Sequence[MonthBudget]:
         """The budgets that the claim is bought under, the narrowest first. One whose machine is there buys nothing."""

@@ -75,9 +75,10 @@ class ClaimReader:
         return self._cluster(claim) or self._provider(claim) or self._request(claim)
 
     def cluster_id(self, claim: NodeClaim) -> str:
-        """The id of the claim's cluster, which may have come after the claim; empty for a node of no cluster."""
+        """The id of the claim's cluster, which may have come after the claim; empty for a node of no cluster. One that
+        is being deleted gets no claim any more."""
         cluster = self._clusters.get(claim.cluster_ref)
-        return cluster.id if cluster is not None else claim.cluster_id
+        return cluster.id if cluster is not None and cluster.status != "deleting" else claim.cluster_id
 
     def _cluster(self, claim: NodeClaim) -> Refused | None:
         if not claim.cluster_ref:

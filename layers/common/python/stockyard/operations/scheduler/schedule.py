@@ -98,10 +98,11 @@ def schedule(services: Services, claims: Iterable[NodeClaim]) -> Report:
     pending: list[tuple[NodeClaim, SchedulingRequest]] = []
     for claim in waiting:
         request = reader.read(claim)
-        if isinstance(request, Refused):
-            _wait(services, claim, request.reason, request.message, report)
-        else:
-            pending += [(entered, request) for entered in _entered(services, claim, reader.cluster_id(claim), report)]
+        for entered in _entered(services, claim, reader.cluster_id(claim), report):
+            if isinstance(request, Refused):
+                _wait(services, entered, request.reason, request.message, report)
+            else:
+                pending.append((entered, request))
     for _ in range(ROUNDS):
         if not pending:
             break

@@ -15,7 +15,7 @@ from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.lifecycle.disruption.update_strategy import allowance, size_of
 from stockyard.lifecycle.pools.pool import living
-from stockyard.operations.costs.budgets import budgets_over, ledger
+from stockyard.operations.costs.budgets import budgets_over
 from stockyard.operations.fleet.explain import cheapest
 from stockyard.operations.fleet.pools.claims import draft_claim
 from stockyard.operations.services import Services
@@ -68,7 +68,9 @@ def _before_others(
     best, _ = cheapest(services, draft_claim(services, cluster.id, pool), "")
     price = best.usd_hour if best is not None else None
     freed = sum(claim.placement.usd_hour or 0.0 for claim in own if claim.placement is not None)
-    for budget in ledger(services, budgets).budgets:
+    from stockyard.operations.costs.kept_sums import ledger_now
+
+    for budget in ledger_now(services, budgets).budgets:
         if price is None or not budget.allows(price * len(own) - freed):
             return f"room in the month's budget of {budget.name}, {budget.usd:.2f} USD for {budget.month}"
     return None
