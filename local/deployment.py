@@ -55,7 +55,7 @@ class ResourceFactory:
         self.deployment = Deployment()
 
     def __call__(self, kind: str, logical: str, properties: Mapping[str, Any]) -> CreatedResource:
-        """See ``local.template.ResourceFactory``."""
+        """See :class:`ResourceFactory`."""
         if kind in NO_LOCAL_MEANING:
             return CreatedResource(logical, {"Arn": f"arn:aws:local:::{logical}"})
         make = getattr(self, "_" + kind.removeprefix("AWS::").replace("::", "_").lower(), None)

@@ -1,4 +1,4 @@
-"""``ports.Runner``: machines in memory, and builds of CodeBuild as moto plays them with our corrections."""
+"""``ports.runs.Runner``: machines in memory, and builds of CodeBuild as moto plays them with our corrections."""
 
 from __future__ import annotations
 

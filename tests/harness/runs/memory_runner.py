@@ -92,7 +92,7 @@ Program = Callable[[Machine], Iterator[float] | None]
 
 
 class MemoryRunner:
-    """``ports.Runner`` that plays a program.
+    """``ports.runs.Runner`` that plays a program.
 
     A run is queued for ``queue_seconds`` and begins at the first look after them, or within ``start``, before its
     answer, with ``at_once``. ``recorded`` has every request that was made: a later run can be told to die at each.

@@ -1,4 +1,4 @@
-"""Both runners for the contract of ``ports.Runner``: each plays the same small program."""
+"""Both runners for the contract of ``ports.runs.Runner``: each plays the same small program."""
 
 from __future__ import annotations
 

@@ -96,7 +96,10 @@ def moment(value: Any) -> datetime:
 
 
 class AwsMarket:
-    """Implements ``operations.refresh_catalog.Market``. ``ec2`` and ``eks`` make the client of a region."""
+    """Implements ``Market`` of ``operations.node_providers.refresh_catalog``.
+
+    ``ec2`` and ``eks`` make the client of a region.
+    """
 
     cloud, default_region = "aws", PRICING_REGION
 

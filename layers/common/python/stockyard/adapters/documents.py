@@ -1,5 +1,5 @@
-"""Public documents over HTTPS (``ports.Documents``), from few hosts: who could name any could have us ask for what is
-inside our own network."""
+"""Public documents over HTTPS (``ports.services.Documents``), from few hosts: who could name any could have us ask
+for what is inside our own network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HttpsDocuments:
         self._transport = transport
 
     def fetch(self, url: str) -> bytes:
-        """See ``ports.Documents.fetch``."""
+        """See ``ports.services.Documents.fetch``."""
         import httpx  # kept out of cold starts
 
         try:

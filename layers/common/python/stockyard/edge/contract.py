@@ -87,8 +87,8 @@ class Request:
 class Answer:
     """Answer of a function. ``version`` becomes the ``ETag``.
 
-    ``digest`` stands for what else the body shows, see ``edge.etag``. ``cursor`` is for lists that are followed: where
-    the next request goes on. ``probe`` reads little and gives another value when the answer may be another one by now.
+    ``digest`` stands for what else the body shows, see ``edge.http.etag``. ``cursor`` is for lists that are followed:
+    where the next request goes on. ``probe`` reads little and gives another value when the answer may be another one.
     ``subject`` is what the audit record is about (by default the answer's id, else the path's); ``audited`` says that
     the use case has written that record in its own transaction. ``next_id`` is for lists, and ``total`` for those whose
     items are counted. ``content`` is a file, in place of a body.

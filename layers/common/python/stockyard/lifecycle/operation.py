@@ -1,6 +1,6 @@
 """The moves that every long operation makes, whatever it is about: pure functions from records to a change.
 
-``Moves`` is written once; a subject's module says what differs (``lifecycle.cluster``, ``lifecycle.node_claim``).
+``Moves`` is written once; a subject's module says what differs (``clusters.cluster``, ``nodes.node_claim``).
 ``now`` is RFC 3339 text. Nothing here reads a clock or a store.
 """
 

@@ -1,4 +1,4 @@
-"""A body of YAML documents, read as the JSON that it stands for: see ``domain.yaml_documents``. Loaded only for
+"""A body of YAML documents, read as the JSON that it stands for: see ``domain.values.yaml_documents``. Loaded only for
 requests that send YAML."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Members of a control plane that live and are not well: what is said of them, and when one is replaced.
 
 Pure, as Cluster API's MachineHealthCheck decides: unhealthy for longer than a limit, and only while most are well. What
-becomes of such a member is decided in ``lifecycle.control_plane``, which keeps etcd's quorum.
+becomes of such a member is decided in ``lifecycle.clusters.control_plane``, which keeps etcd's quorum.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Until when the drain of a claim's node waits for pods that cannot go. Pure, as ``lifecycle.node_claim``."""
+"""Until when the drain of a claim's node waits for pods that cannot go. Pure, as ``lifecycle.nodes.node_claim``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cloud announces that it takes a machine back: what is said of its claim. Pure, as ``lifecycle.node_claim``."""
+"""A cloud announces that it takes a machine back: what is said of its claim. Pure, as ``node_claim``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes whose machine was ended by somebody else: what is said of their claims. Pure, as ``lifecycle.node_claim``."""
+"""Nodes whose machine was ended by somebody else: what is said of their claims. Pure, as ``node_claim``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Input of a packing: pods that wait, the nodes and pods that are there, and the pools that may make nodes.
 
-Values are read already: resources are thousandths of a unit (``domain.quantities``), requirements and selectors are
-selector entries in a fixed order. All of it is hashable, so that equal pods are found by their value.
+Values are read already: resources are thousandths of a unit (``domain.values.quantities``), requirements and
+selectors are selector entries in a fixed order. All of it is hashable, so that equal pods are found by their value.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The members of a ready cluster's control plane become as many as wanted, made as wanted: one step at each look.
 
-What is to be done says ``lifecycle.control_plane``; here it is seen and done. Every member is a node claim of the pool
-``control-plane``. The first one's machine is made by the cluster's own phase and is taken over as a claim once another
-member is wanted. The plan that a joining machine reads is written in the transaction that makes its claim.
+What is to be done says ``lifecycle.clusters.control_plane``; here it is seen and done. Every member is a node claim of
+the pool ``control-plane``. The first one's machine is made by the cluster's own phase and is taken over as a claim once
+another member is wanted. The plan that a joining machine reads is written in the transaction that makes its claim.
 """
 
 from __future__ import annotations

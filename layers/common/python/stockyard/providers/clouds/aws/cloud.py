@@ -163,7 +163,7 @@ class AwsCloud:
         return document
 
     def run_template(self, account: CloudAccount) -> dict[str, Any]:
-        """See ``ports.RunsPrograms``: a CloudFormation template."""
+        """See ``ports.clouds.RunsPrograms``: a CloudFormation template."""
         document: dict[str, Any] = json.loads(json.dumps(run_template.render(account, self._stage.name_prefix)))
         return document
 
@@ -180,7 +180,7 @@ class AwsCloud:
 
     @property
     def inner_kinds(self) -> Set[str]:
-        """See ``ports.ListsByLedger.inner_kinds``."""
+        """See ``ports.clouds.ListsByLedger.inner_kinds``."""
         return INNER
 
     def tagged_beside(
@@ -192,7 +192,7 @@ class AwsCloud:
         ledger: LedgerThings,
         skipped: Skipped | None = None,
     ) -> Sequence[Tagged]:
-        """See ``ports.ListsByLedger.tagged_beside``."""
+        """See ``ports.clouds.ListsByLedger.tagged_beside``."""
         clients = self._sessions.of(account, SWEEP_SESSION, tenant)
         return sweep.tagged(clients, installation, tenant, regions, skipped, ledger)
 

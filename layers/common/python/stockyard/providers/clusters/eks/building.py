@@ -1,4 +1,4 @@
-"""Making and unmaking what a cluster on EKS consists of; see ``providers.clouds.aws.making``."""
+"""Making and unmaking what a cluster on EKS consists of; see ``providers.clouds.aws.resources.making``."""
 
 from __future__ import annotations
 

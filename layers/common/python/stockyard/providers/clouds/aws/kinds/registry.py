@@ -50,5 +50,5 @@ INNER = frozenset(
         eks_kinds.ACCESS_ENTRY,
     )
 )
-"""Kinds that stand within another thing of the same record; see ``ports.ListsByLedger``."""
+"""Kinds that stand within another thing of the same record; see ``ports.clouds.ListsByLedger``."""
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (*DELETION_ORDER, REFUSED_CAPACITY, GIVEN_NETWORK)}

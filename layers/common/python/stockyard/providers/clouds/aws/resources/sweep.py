@@ -25,8 +25,8 @@ def tagged(
 ) -> list[Tagged]:
     """Things with all four tags, in an order in which removal succeeds. Things of no region get the first one's.
 
-    What is on the ``ledger`` is not asked for; see ``ports.ListsByLedger``. A region that fails is told to ``skipped``
-    and left out as a whole; see ``ports.Cloud.tagged``.
+    What is on the ``ledger`` is not asked for; see ``ports.clouds.ListsByLedger``. A region that fails is told to
+    ``skipped`` and left out as a whole; see ``ports.Cloud.tagged``.
     """
     things: list[Tagged] = []
     failed: dict[str, VendorError] = {}

@@ -1,4 +1,4 @@
-"""``ports.Runner``: each run is a build of the project that the tenant's template for runs has made."""
+"""``ports.runs.Runner``: each run is a build of the project that the tenant's template for runs has made."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class CodeBuildRunner:
         self._sessions, self._prefix, self._release = sessions, prefix, release or Release()
 
     def start(self, place: RunnerPlace, start: RunStart) -> str:
-        """See ``ports.Runner.start``. For five minutes CodeBuild answers a second start with the same build."""
+        """See ``ports.runs.Runner.start``. For five minutes CodeBuild answers a second start with the same build."""
         plain = [{"name": name, "value": value, "type": "PLAINTEXT"} for name, value in start.variables.items()]
         secret = [
             {"name": name, "value": value, "type": "SECRETS_MANAGER"} for name, value in start.secret_variables.items()
@@ -77,7 +77,7 @@ class CodeBuildRunner:
         return str(answer["build"]["id"])
 
     def state(self, place: RunnerPlace, vendor_id: str) -> RunnerState:
-        """See ``ports.Runner.state``."""
+        """See ``ports.runs.Runner.state``."""
         build = self._build(place, vendor_id)
         if build is None:
             return RunnerState("ended", "CodeBuild does not know the build any more.")
@@ -88,7 +88,7 @@ class CodeBuildRunner:
         return RunnerState("ended", _ENDS[status] if status in _ENDS else _failure(build))
 
     def log(self, place: RunnerPlace, vendor_id: str) -> Sequence[str]:
-        """See ``ports.Runner.log``: what CodeBuild says of its phases, and what the build printed last. Values of
+        """See ``ports.runs.Runner.log``: what CodeBuild says of its phases, and what the build printed last. Values of
         variables that are secrets are hidden."""
         build = self._build(place, vendor_id)
         if build is None:
@@ -103,7 +103,7 @@ class CodeBuildRunner:
         return lines[-LAST_LINES:]
 
     def stop(self, place: RunnerPlace, vendor_id: str) -> None:
-        """See ``ports.Runner.stop``."""
+        """See ``ports.runs.Runner.stop``."""
         if self.state(place, vendor_id).phase == "ended":
             return
         try:
