@@ -13,8 +13,8 @@ CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 PRODUCT = ROOT / "layers" / "common" / "python" / "stockyard"
 GENERATED = ("cdk.out/workflows",)
-RELATIVE = ("document.py", "provider.py", "machines.py")
-"""Files that each provider's folder has."""
+RELATIVE = ("document.py", "provider.py", "machines.py", "planning.py")
+"""Files that each provider's or driver's folder has."""
 
 
 def section(title: str) -> str:
@@ -49,11 +49,21 @@ def test_the_targets_named_are_targets():
 
 def test_the_paths_that_contributing_names_are_there():
     """A path without a first folder is in the product; ``x`` and ``<name>`` stand for any name."""
-    quoted = re.findall(r"`([A-Za-z_<>./-]*(?:/|\.py|\.md|\.json|\.sh|\.in)[A-Za-z_<>./-]*)`", CONTRIBUTING)
+    quoted = re.findall(r"`([\w<>./-]*(?:/|\.py|\.md|\.js|\.json|\.sh|\.in)[\w<>./-]*)`", CONTRIBUTING)
     paths = [path for path in quoted if path not in (*GENERATED, *RELATIVE) and "<" not in path and "/x/" not in path]
     assert len(paths) > 30
     folders = (ROOT, PRODUCT, PRODUCT / "providers" / "clouds" / "aws", PRODUCT / "machines" / "on_machine")
     assert [path for path in paths if not any((folder / path).exists() for folder in folders)] == []
+
+
+def test_the_files_that_a_folders_own_readme_names_are_there():
+    """Beside it, or in the product or the project."""
+    missing = []
+    for readme in (*PRODUCT.rglob("README.md"), ROOT / "agent" / "README.md", ROOT / "client" / "README.md"):
+        for path in re.findall(r"`([a-z_0-9/]+(?:\.py|[a-z_0-9]/))`", readme.read_text()):
+            if not any((folder / path).exists() for folder in (readme.parent, PRODUCT, ROOT)):
+                missing.append(f"{readme.relative_to(ROOT)}: {path}")
+    assert missing == []
 
 
 def test_index_of_decisions_has_each_decision_and_its_title():
