@@ -85,6 +85,7 @@ class PlayedAgent:
     _pods_within: float = REFRESH_SECONDS
     _posting: float | None = None
     """When the next report of pods goes out; None where none is due."""
+    _reporting: bool = False
     _next: float = 0.0
     _round: int = 0
     _done: dict[str, str] = field(default_factory=dict)
@@ -266,8 +267,14 @@ class PlayedAgent:
             self.stage.time.after(at - now, lambda: self._report_at(at))
 
     def _report_at(self, at: float) -> None:
-        if self._posting == at:
-            self.stage.time.spawn(self._report)
+        if self._posting != at:
+            return
+        early = self._pods_at + SHORTEST - self.stage.time.now
+        if self._reporting or early > 0:  # the last one was answered late, or is still under way
+            self.stage.time.after(max(early, SHORTEST), lambda: self._report_at(at))
+            return
+        self._reporting = True
+        self.stage.time.spawn(self._report)
 
     def _state(self) -> PodState:
         waiting = self.waiting.items()
@@ -277,6 +284,12 @@ class PlayedAgent:
         return PodState({GROUPS[kind]: pod for kind, pod in PODS.items()}, pending, running, {}, {}, 0, facts, {})
 
     def _report(self) -> None:
+        try:
+            self._report_pods()
+        finally:
+            self._reporting, self._pods_at = False, self.stage.time.now
+
+    def _report_pods(self) -> None:
         self._posting, self._pods_at = None, self.stage.time.now
         state, now = self._state(), self.stage.time.moment()
         for _ in range(2):

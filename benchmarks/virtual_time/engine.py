@@ -13,11 +13,19 @@ BEGAN = datetime(2026, 11, 2, 12, 0, tzinfo=UTC)
 Do = Callable[[], None]
 
 
+def _closed_gate() -> threading.Lock:
+    """A lock that is held: who acquires it waits until another thread releases it, once for each time."""
+    gate = threading.Lock()
+    gate.acquire()
+    return gate
+
+
 @dataclass(slots=True, eq=False)
 class _Work:
-    """A thread that has the word, or waits for its turn."""
+    """A thread that has the word, or waits for its turn or for something to do."""
 
-    turn: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    turn: threading.Lock = field(default_factory=_closed_gate)
+    do: Do | None = None
 
 
 class Over(BaseException):
@@ -32,10 +40,13 @@ class VirtualTime:
         self.now = 0.0
         self._queue: list[tuple[float, int, Do]] = []
         self._order = itertools.count()
-        self._main = threading.Semaphore(0)
+        self._main = _closed_gate()
         self._own = threading.local()
         self._failure: BaseException | None = None
         self._sleeping: set[_Work] = set()
+        self._idle: list[_Work] = []
+        self._undisturbed = 0.0
+        """Up to this moment nothing is asked between two events."""
         self._closed = False
 
     def moment(self) -> datetime:
@@ -48,24 +59,36 @@ class VirtualTime:
 
     def spawn(self, do: Do, seconds: float = 0.0) -> None:
         """Begin work then, which may sleep."""
-        work = _Work()
-
-        def body() -> None:
-            work.turn.acquire()
-            self._own.work = work
-            try:
-                do()
-            except Over:
-                pass
-            except BaseException as error:  # it belongs to whoever runs the time
-                self._failure = self._failure or error
-            self._main.release()
 
         def begin() -> None:
-            threading.Thread(target=body, daemon=True).start()
+            work = self._idle.pop() if self._idle else self._hired()
+            work.do = do
             self._give(work)
 
         self.after(seconds, begin)
+
+    def _hired(self) -> _Work:
+        """A new thread, which does one piece of work after the other."""
+        work = _Work()
+
+        def body() -> None:
+            self._own.work = work
+            while True:
+                work.turn.acquire()
+                if work.do is None:
+                    return
+                try:
+                    work.do()
+                except Over:
+                    pass
+                except BaseException as error:  # it belongs to whoever runs the time
+                    self._failure = self._failure or error
+                work.do = None
+                self._idle.append(work)
+                self._main.release()
+
+        threading.Thread(target=body, daemon=True).start()
+        return work
 
     def sleep(self, seconds: float) -> None:
         """Let this work rest for so long. Outside any work nothing is waited for."""
@@ -74,6 +97,9 @@ class VirtualTime:
             return
         if self._closed:
             raise Over
+        if self.now + seconds < min(self._undisturbed, self._queue[0][0] if self._queue else self._undisturbed):
+            self.now += seconds  # nobody else has anything to do before
+            return
         self.after(seconds, lambda: self._give(work))
         self._sleeping.add(work)
         self._main.release()
@@ -81,6 +107,12 @@ class VirtualTime:
         self._sleeping.discard(work)
         if self._closed:
             raise Over
+
+    def pass_by(self, seconds: float) -> None:
+        """Let so many seconds pass, whatever happens."""
+        self._undisturbed = self.now + seconds
+        self.run(lambda: False, seconds)
+        self._undisturbed = 0.0
 
     def run(self, until: Callable[[], bool], most: float = 3600.0) -> bool:
         """Let time pass until the condition holds: True; or so many seconds, or until nothing is to be done: False."""
@@ -95,10 +127,13 @@ class VirtualTime:
         return until()
 
     def close(self) -> None:
-        """End all work that sleeps."""
+        """End all work that sleeps, and the threads that have none."""
         self._closed = True
         while self._sleeping:
             self._give(next(iter(self._sleeping)))
+        for work in self._idle:
+            work.turn.release()
+        self._idle.clear()
 
     def _give(self, work: _Work) -> None:
         work.turn.release()
