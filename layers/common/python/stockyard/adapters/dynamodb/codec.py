@@ -240,31 +240,37 @@ def _record_plan(kind: Any) -> Callable[[Mapping[str, Attribute]], Any]:
 
 
 def _builder(kind: Any, attribute_of: Callable[[str], str]) -> Callable[[Mapping[str, Attribute]], Any]:
-    hints, earlier = typing.get_type_hints(kind), EARLIER.get(kind, {})
-    steps = [
-        (field.name, attribute_of(field.name), _decoder(hints[field.name]), *_absence(field, hints))
-        for field in dataclasses.fields(kind)
-    ]
+    """A builder that goes through the attributes that are there: a record has more fields than an item of it has."""
+    hints = typing.get_type_hints(kind)
+    fields = dataclasses.fields(kind)
+    steps = {attribute_of(field.name): (field.name, *_reader(hints[field.name])) for field in fields}
+    needed = [field for field in fields if not _has_default(field)]
+    absent = {field.name: None for field in needed if type(None) in typing.get_args(hints[field.name])}
+    absent |= EARLIER.get(kind, {})
+    required = frozenset(field.name for field in needed) - absent.keys()
 
     def build(attributes: Mapping[str, Attribute]) -> Any:
-        values: dict[str, Any] = dict(earlier)
-        for name, stored_name, decode, has_default, optional in steps:
-            attribute = attributes.get(stored_name)
-            if attribute is not None:
-                values[name] = decode(attribute)
-            elif optional and not has_default:
-                values[name] = None
-            elif not has_default:
-                raise KeyError(name)
+        values: dict[str, Any] = dict(absent)
+        for stored_name, attribute in attributes.items():
+            step = steps.get(stored_name)
+            if step is not None:
+                name, tag, decode = step
+                values[name] = attribute[tag] if decode is None else decode(attribute)
+        if not required <= values.keys():
+            raise KeyError(min(required - values.keys()))
         return kind(**values)
 
     return build
 
 
-def _absence(field: dataclasses.Field[Any], hints: Mapping[str, Any]) -> tuple[bool, bool]:
-    """(the field has a default, the field may be None)."""
-    has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-    return has_default, type(None) in typing.get_args(hints[field.name])
+def _reader(hint: Any) -> tuple[str, _Decoder | None]:
+    """Tag and decoder of a field's attribute; no decoder where the record has what stands below the tag."""
+    is_text = hint is str or typing.get_origin(hint) is typing.Literal
+    return ("S", None) if is_text else ("BOOL", None) if hint is bool else ("", _decoder(hint))
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
 
 
 def _decoder(hint: Any) -> _Decoder:  # noqa: PLR0911 - one branch per type

@@ -141,7 +141,8 @@ def parse(raw: bytes) -> Any:
         if _depth(text) > MAX_DEPTH:
             raise MalformedBody(f"The body is nested deeper than {MAX_DEPTH} levels.")
         document = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=number)
-        json.dumps(document, ensure_ascii=False).encode("utf-8")
+        if "\\u" in text:  # only an escape can name half of a surrogate pair: the bytes were UTF-8
+            json.dumps(document, ensure_ascii=False).encode("utf-8")
     return document
 
 
