@@ -10,6 +10,7 @@ from stockyard.domain.pools.budgets import UNBOUNDED
 from stockyard.domain.values.frozen import dataclass
 from stockyard.scheduling.packing.model import Node, Pod, Pool
 from stockyard.scheduling.packing.plan import Claim, Placement
+from stockyard.scheduling.packing.price import Answers
 
 WHEN_EMPTY, WHEN_UNDERUTILIZED, BALANCED = "WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"
 """Policies of a pool."""
@@ -90,6 +91,9 @@ class Settings:
     expired: Callable[[], bool] | None = field(default=None, compare=False)
     """Says that the caller waits no longer: the best of what was found by then is the answer. None: only the steps
     count."""
+
+    answers: Answers | None = field(default=None, compare=False)
+    """Answers of the search for price that are kept from look to look. They change no decision."""
 
     def budget(self, pods: int) -> int:
         """The steps for a cluster of so many pods."""

@@ -243,7 +243,8 @@ class Search:
         pods = sum(len(group.names) for group in groups)
         there = tuple(running.node for running in self.fleet.nodes if running.name not in names)
         steps = max(1, min(self.meter.remaining, PACKING_STEPS + PACKING_STEPS_A_POD * pods))
-        settings = PackingSettings(preferences=False, steps=steps, expired=self.settings.expired)
+        own = self.settings
+        settings = PackingSettings(preferences=False, steps=steps, expired=own.expired, answers=own.answers)
         fleet = self.fleet
         plan = pack(Problem(groups, fleet.pools, there, fleet.daemons, settings, fleet.places))
         self.meter.spent += plan.steps + len(there) // 4 + pods

@@ -16,14 +16,13 @@ from stockyard.scheduling.packing.model import Problem
 from stockyard.scheduling.packing.price import (
     NANO,
     Answer,
+    Answers,
     Certificate,
     FreeProblem,
     Offer,
     Preferences,
     Shape,
     Space,
-    lower_bound,
-    solve,
 )
 from stockyard.scheduling.packing.price.fits import by_fit
 from stockyard.scheduling.packing.price.model import Meter
@@ -58,6 +57,11 @@ class FreePart:
     def of(cls, problem: Problem, earlier: Solver | None = None) -> FreePart:
         """The free part of a problem; ``earlier`` is another packing of it, if there is one."""
         return cls(Solver(problem, Meter(0), split=False, earlier=earlier))
+
+    @cached_property
+    def _answers(self) -> Answers:
+        """Those that the caller keeps, or those of this one problem."""
+        return self.solver.problem.settings.answers or Answers()
 
     @property
     def whole(self) -> bool:
@@ -152,7 +156,7 @@ class FreePart:
         is known."""
         if not self.solver.classes or not self.offers or not self._is_priced:
             return None
-        return lower_bound(self.problem)
+        return self._answers.lower_bound(self.problem)
 
     @cached_property
     def bound(self) -> float:
@@ -202,7 +206,8 @@ class FreePart:
     def _sizes_matter(self) -> bool:
         """Whether small nodes mislead a liquid: it costs more where it is in classes by size."""
         by_size = by_fit(self.problem, max(BY_SIZE))
-        return by_size is not None and lower_bound(by_size).bound > MISLED * lower_bound(self.problem).bound
+        least = self._answers.lower_bound
+        return by_size is not None and least(by_size).bound > MISLED * least(self.problem).bound
 
     def _forms(self, forms: Iterable[FreeProblem], price: int) -> Iterator[tuple[FreeProblem, bool]]:
         """The problem in other forms with valid answers for it, each with a mark whether the form's bound is valid
@@ -217,7 +222,7 @@ class FreePart:
     def _search(self, problem: FreeProblem, meter: Meter, tries: int) -> Answer:
         """The search for one form, with the steps that leave some for so many tries."""
         pods = sum(shape.count for shape in problem.shapes)
-        answer = solve(problem, min(meter.remaining // tries, usual_steps(pods)))
+        answer = self._answers.solve(problem, min(meter.remaining // tries, usual_steps(pods)))
         meter.spent += answer.steps
         return answer
 

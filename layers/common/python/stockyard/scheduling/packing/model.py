@@ -11,12 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import NODE_POOL, Requirement, Requirements, normal_key
 from stockyard.scheduling.host_ports import HostPort
+
+if TYPE_CHECKING:  # who has a problem does not load the search for its price
+    from stockyard.scheduling.packing.price import Answers
 
 Resources = tuple[tuple[str, int], ...]
 """Thousandths of a unit by resource, in order of the name."""
@@ -335,6 +338,9 @@ class Settings:
     expired: Callable[[], bool] | None = field(default=None, compare=False)
     """Says that the caller waits no longer, as one machine is slower than another: the packing ends as if its steps
     were used up, but not before ``plan.PATIENT_STEPS``. None: only the steps count."""
+
+    answers: Answers | None = field(default=None, compare=False)
+    """Answers of the search for price that a caller keeps from problem to problem. They change no plan."""
 
     def budget(self, pods: int) -> int:
         """The steps for so many pods. Raises ``ValueError`` for fewer than one step."""

@@ -44,6 +44,7 @@ from stockyard.operations.services import Services
 from stockyard.ports import Check, Remove
 from stockyard.scheduling.consolidation.model import Decision, RunningNode, Settings
 from stockyard.scheduling.consolidation.worth import possible_saving
+from stockyard.scheduling.packing.price import Answers
 
 ATTEND_SECONDS = 600
 """For how long an agent comes often once there is something to decide."""
@@ -63,6 +64,9 @@ LEAVING_SECONDS = 300
 """When a cluster is looked at again while some of its nodes leave."""
 LONGEST_SECONDS = 3600
 """When a cluster is looked at in any case: prices move, and nobody tells of it."""
+
+_ANSWERS = Answers()
+"""What looks of one process have found: a cluster in which little has happened has the same problems again."""
 
 
 def look(services: Services, cluster_id: str) -> Counter[str]:
@@ -202,7 +206,8 @@ def next_decision(
     default after ``DEADLINE_SECONDS``."""
     now = services.now()
     careful = is_careful(services, record) or len(view.fleet.nodes) <= CAREFUL_NODES
-    settings = Settings(careful=careful, expired=expired or services.expires_in(DEADLINE_SECONDS))
+    ends = expired or services.expires_in(DEADLINE_SECONDS)
+    settings = Settings(careful=careful, expired=ends, answers=_ANSWERS)
     if record is None:
         return decide(view, settings)
 

@@ -6,6 +6,7 @@ not known here: whoever has some hands in the pods that are free of them, or for
 nodes as a proposal.
 """
 
+from stockyard.scheduling.packing.price.answers import Answers
 from stockyard.scheduling.packing.price.model import (
     EVERY,
     NANO,
@@ -24,6 +25,7 @@ __all__ = [
     "EVERY",
     "NANO",
     "Answer",
+    "Answers",
     "Bin",
     "Certificate",
     "FreeProblem",
