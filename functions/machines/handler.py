@@ -145,10 +145,11 @@ def get_agent(request: Request, services: Services) -> Answer:
 )
 def post_observations(request: Request, services: Services) -> Answer:
     """A cluster's agent says what it sees. Keep what is new, answer with what is to be done."""
+    from stockyard.domain.models.base import document_of
     from stockyard.operations.machines.observe import observe
 
     cluster = _own_cluster(services, request, "its agent has nothing to say")
-    observation = request.body.model_dump()
+    observation = document_of(request.body)
     reply = observe(services, wiring.registry().in_hand, wiring.machine_key(), cluster, observation)
     if reply.news_of:
         from stockyard.operations.node_claims.phases import go_on
@@ -195,10 +196,11 @@ def get_mirror(request: Request, services: Services) -> Answer:
 )
 def post_pending_pods(request: Request, services: Services) -> Answer:
     """A cluster's agent says which pods wait for a node, and what runs where."""
+    from stockyard.domain.models.base import document_of
     from stockyard.operations.machines.pending_pods import receive
 
     cluster = _own_cluster(services, request, "its pods get no nodes")
-    reply = receive(services, cluster, request.body.model_dump())
+    reply = receive(services, cluster, document_of(request.body))
     if reply.wake is not None:
         passes.relay().send_own(services.tenant, reply.wake)
     body = {"sequence": reply.sequence, "resync": reply.resync, "interval_seconds": reply.interval_seconds}

@@ -72,6 +72,11 @@ def test_nesting_is_limited_outside_of_texts():
     with pytest.raises(MalformedBody, match="deeper"):
         parse(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1))
     assert parse(json.dumps('\\"' + "[" * 100).encode()) == '\\"' + "[" * 100
+    within = [[], "[" * 100, {"{": "}" * 100}, "", "", "é"]
+    assert parse(json.dumps(within, ensure_ascii=False).encode()) == within
+    for texts in ('""', '"a", "[", "b"', '"\\\\"'):
+        with pytest.raises(MalformedBody, match="deeper"):
+            parse(f"[{texts}, {'[' * MAX_DEPTH}{']' * MAX_DEPTH}]".encode())
 
 
 def test_errors_do_not_quote_the_body():

@@ -41,6 +41,22 @@ class View(BaseModel):
     model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
 
+def document_of(model: BaseModel) -> dict[str, Any]:
+    """The values of a model's fields by their names, models inside too: as ``model_dump`` of one that has no
+    serializers of its own, in a tenth of the time. Maps of plain values are the model's own."""
+    return {name: _document(value) for name, value in model.__dict__.items()}
+
+
+def _document(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return document_of(value)
+    if isinstance(value, list | tuple):
+        return type(value)(map(_document, value))
+    if isinstance(value, dict) and any(isinstance(each, BaseModel | list | tuple) for each in value.values()):
+        return {key: _document(each) for key, each in value.items()}
+    return value
+
+
 def not_null(schema: dict[str, Any]) -> None:
     """For ``Field(json_schema_extra=...)`` of a field that may be absent, but is refused when it is null."""
     members = [member for member in schema.pop("anyOf") if member != {"type": "null"}]

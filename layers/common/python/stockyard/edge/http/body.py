@@ -24,6 +24,7 @@ _PATCH = frozenset({"application/json", "application/merge-patch+json"})
 YAML = "application/yaml"
 _KINDS_OF_YAML = frozenset({YAML, "application/x-yaml", "text/yaml", "text/x-yaml"})
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
+_NO_MARKS = bytes(set(range(256)) - set(b'[]{}"\\'))
 _STRINGS, _NO_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL), re.compile(r"[^][{}]+")
 """A string, to its end if it has one, or a bracket."""
 _EXPECTED = (
@@ -138,7 +139,7 @@ def parse(raw: bytes) -> Any:
     """
     with checked_text("JSON"):
         text = raw.decode("utf-8")
-        if _depth(text) > MAX_DEPTH:
+        if _depth(raw, text) > MAX_DEPTH:
             raise MalformedBody(f"The body is nested deeper than {MAX_DEPTH} levels.")
         document = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=number)
         if "\\u" in text:  # only an escape can name half of a surrogate pair: the bytes were UTF-8
@@ -146,10 +147,16 @@ def parse(raw: bytes) -> Any:
     return document
 
 
-def _depth(text: str) -> int:
+def _depth(raw: bytes, text: str) -> int:
     """The deepest nesting of brackets outside strings, counted before the parser recurses."""
-    brackets = _NO_BRACKETS.sub("", _STRINGS.sub("", text))
+    # Where nothing is left between the quotes of each string, no string has a bracket: most bodies are read so.
+    marks = raw.translate(None, _NO_MARKS).replace(b'""', b"")
+    brackets = marks.decode() if b'"' not in marks and b"\\" not in marks else _outside_strings(text)
     return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
+
+
+def _outside_strings(text: str) -> str:
+    return _NO_BRACKETS.sub("", _STRINGS.sub("", text))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
