@@ -8,7 +8,7 @@ and go, claims by the API, machines on spot that are taken back, people who look
         [--stretch MINUTES] [--seed N] [--pods N] [--claims N] [--spot-losses N] [--looks N] [--spot PART]
 
 Prints one JSON line for each stretch of virtual time (an hour if nothing else is said), and one for the whole.
-A formula gives only prices and limits of AWS.
+Behind SIGTERM it ends with the stretch that is being played. A formula gives only prices and limits of AWS.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,15 +101,16 @@ def played(
     warm_up: float,
     tell: Any = lambda _: None,
     stretch: float = 1.0,
+    ends: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:
     """The figures of the whole time behind a warm-up of so many seconds; ``tell`` is called with those of each
-    ``stretch`` of hours."""
+    ``stretch`` of hours. It ends behind the stretch in which ``ends`` says so."""
     with staged(fleet, rates, seed) as (stage, _):
         stage.time.pass_by(warm_up)
         stage.figures()
         all_of_it: list[dict[str, Any]] = []
         remaining = hours
-        while remaining > 1e-6:
+        while remaining > 1e-6 and not (all_of_it and ends()):
             part = min(stretch, remaining)
             began, cpu = stage.time.now, time.process_time()
             stage.time.pass_by(HOUR * part)
@@ -120,7 +122,7 @@ def played(
             all_of_it.append(figures)
             remaining -= part
         total = merged(all_of_it)
-        total["usd_hour"] = round(sum(total["usd"].values()) / hours, 6)
+        total["usd_hour"] = round(sum(total["usd"].values()) / (hours - remaining), 6)
         total["faults"] = {name: repr(error)[:300] for name, error in stage.failures.items()}
         total["refused"] = dict(stage.tally.examples)
         return total
@@ -147,7 +149,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
 
-    total = played(fleet, rates, options.seed, options.hours, options.warm_up * 60, tell, options.stretch / 60)
+    stopped: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
+    warm_up, stretch = options.warm_up * 60, options.stretch / 60
+    total = played(fleet, rates, options.seed, options.hours, warm_up, tell, stretch, lambda: bool(stopped))
     tell({"benchmark": "fleet", **vars(options), **total})
     return 0
 

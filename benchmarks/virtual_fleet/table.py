@@ -103,6 +103,11 @@ class LeanTable:
             for entry in partition.entries.values():
                 yield entry.item
 
+    def has(self, item: Mapping[str, Any]) -> bool:
+        """Whether this very item is there."""
+        entry = self._entry(item)
+        return entry is not None and entry.item is item
+
     def bytes(self) -> int:
         """Bytes of all items, and of what the indexes have of them."""
         places = (*self.partitions.values(), *(each for index in self.indexed.values() for each in index.values()))

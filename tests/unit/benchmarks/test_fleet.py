@@ -7,7 +7,10 @@ import pytest
 from benchmarks.fleet import Fleet, played
 from benchmarks.virtual_fleet.limits import LIMITS, Bucket, Limit, limit_of
 from benchmarks.virtual_fleet.load import Rates
+from benchmarks.virtual_fleet.shortcuts import Shortcuts
 from benchmarks.virtual_fleet.tally import spread
+from stockyard.adapters.dynamodb import codec
+from stockyard.domain.records import Name
 from stockyard.operations.sweep import run
 
 BUSY = Rates(pods=60.0, claims=20.0, spot_losses=20.0, looks=40.0)
@@ -49,3 +52,19 @@ def test_the_longest_name_of_a_limit_counts() -> None:
 def test_a_spread_has_the_nearest_ranks() -> None:
     assert spread([3.0, 1.0, 2.0]) == {"n": 3, "p50": 2.0, "p95": 3.0, "most": 3.0}
     assert spread([]) == {"n": 0}
+
+
+def test_a_record_is_decoded_once_and_charged_each_time() -> None:
+    charged: list[float] = []
+    item = codec.to_item("acme", Name("node-claim/web", "one"))
+    present = [item]
+    shortcuts = Shortcuts(charged.append, lambda each: any(each is there for there in present))
+    with shortcuts.active():
+        first = codec.from_item(Name, item)
+        assert codec.from_item(Name, item) is first
+        assert len(charged) == 1
+        assert charged[0] > 0
+        present.clear()
+        shortcuts.forget(item, None)
+        assert codec.from_item(Name, item) is not first
+    assert len(charged) == 1

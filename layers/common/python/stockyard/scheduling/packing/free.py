@@ -60,7 +60,7 @@ class FreePart:
 
     @cached_property
     def _answers(self) -> Answers:
-        """Those that the caller keeps, or those of this one problem."""
+        """Answers that the caller keeps, or those of this one problem."""
         return self.solver.problem.settings.answers or Answers()
 
     @property
