@@ -1,6 +1,6 @@
 """Costs of a tenant as they were a moment ago, for lists and pages that are looked at again and again.
 
-A report reads every claim of the tenant. It is kept, so that all who look within a minute read one record instead.
+A report adds up everything of the tenant. It is kept, so that all who look within a minute read one record instead.
 """
 
 from __future__ import annotations

@@ -171,7 +171,8 @@ def follow(services: Services, sums: TenantSums) -> int | None:
     claims, clusters = _places(sums, new)
     old = _old(sums)
     clusters |= old | _untold(services, sums)
-    missing = _count_anew(services, sums, claims, now)
+    # One of them is counted anew though no event says so: a mistake does not last.
+    missing = _count_anew(services, sums, claims, now, _one_of(services, old))
     records = {cluster.id: cluster for cluster in services.store.get_all(Cluster, sorted(clusters))}
     sums.describe(services, [(cluster_id, records.get(cluster_id)) for cluster_id in sorted(clusters)])
     missing |= clusters - records.keys()
@@ -220,6 +221,12 @@ def _untold(services: Services, sums: TenantSums) -> set[str]:
     return {each.id for each in clusters if each.id not in sums.clusters or not sums.clusters[each.id].status}
 
 
+def _one_of(services: Services, clusters: set[str]) -> set[str]:
+    """One of the clusters, whichever chance names."""
+    number = int.from_bytes(services.clock.randomness(10), "big")
+    return {sorted(clusters)[number % len(clusters)]} if clusters else set()
+
+
 def _old(sums: TenantSums) -> set[str]:
     """The clusters whose prices were looked up longest ago."""
     oldest = times.to_text(times.from_text(sums.at) - FACTS_LAST)
@@ -227,9 +234,12 @@ def _old(sums: TenantSums) -> set[str]:
     return {key for _, key in old[:FACTS_AT_ONCE]}
 
 
-def _count_anew(services: Services, sums: TenantSums, claims: Mapping[str, str], now: str) -> set[str]:
-    """Count these claims, and all of their clusters, as they are now; the ids of those that are gone."""
-    clusters = {cluster_id for cluster_id in claims.values() if cluster_id}
+def _count_anew(
+    services: Services, sums: TenantSums, claims: Mapping[str, str], now: str, besides: set[str]
+) -> set[str]:
+    """Count these claims, all of their clusters, and those besides, as they are now; the ids of claims that are
+    gone."""
+    clusters = {cluster_id for cluster_id in claims.values() if cluster_id} | besides
     waiting = services.store.get_all(NodeClaim, sorted(claim for claim, cluster_id in claims.items() if not cluster_id))
     for claim_id in claims:
         sums.loose.pop(claim_id, None)

@@ -1,0 +1,112 @@
+"""Sums of a large tenant: when they are kept, what a look at them reads, and what heals them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from stockyard.domain.cost_records import KeptSums
+from stockyard.domain.month_budgets import USD_MONTH
+from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.errors import StoreUnavailable
+from stockyard.operations.costs import kept_sums
+from stockyard.operations.costs import tenant_sums as following
+from stockyard.operations.costs.kept_sums import ledger_now, tenant_sums, used_by_tenant
+from stockyard.operations.costs.report import report
+from stockyard.operations.listing import every
+from stockyard.operations.quotas import limits as quotas
+from stockyard.ports import Put, Replace
+from tests.unit.operations.fleet.pools.conftest import Yard, make_yard
+
+
+@pytest.fixture
+def yard(monkeypatch: pytest.MonkeyPatch) -> Yard:
+    monkeypatch.setattr(kept_sums, "LARGE", 3)
+    yard = make_yard()
+    yard.pool("workers", quantity=3)
+    yard.settle()
+    return yard
+
+
+def nodes(yard: Yard) -> int:
+    lines = report(yard.nodes.services)["lines"]
+    return sum(line["quantity"] for line in lines if line["kind"] == "nodes")
+
+
+def parts(yard: Yard) -> list[KeptSums]:
+    return list(every(yard.nodes.services.store, KeptSums))
+
+
+def test_a_look_at_what_has_not_changed_reads_no_claim(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert nodes(yard) == 3
+    (kept_part,) = parts(yard)
+    kinds, store = list[type](), type(yard.nodes.services.store)
+    for name in ("list", "get_all"):
+        real = getattr(store, name)
+
+        def counted(self: Any, kind: type, *arguments: Any, _real: Any = real, **options: Any) -> Any:
+            kinds.extend([kind] if not arguments or arguments[0] else [])
+            return _real(self, kind, *arguments, **options)
+
+        monkeypatch.setattr(store, name, counted)
+    yard.nodes.clock.advance(60)
+    assert nodes(yard) == 3
+    assert kinds.count(NodeClaim) + kinds.count(Cluster) == 0
+    assert parts(yard) == [kept_part], "nothing is new, so nothing is written"
+
+
+def test_a_small_tenant_keeps_nothing(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_sums, "LARGE", 1000)
+    assert nodes(yard) == 3
+    assert parts(yard) == []
+
+
+def test_first_sums_are_read_by_parts(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_sums, "_PAGE", 2)
+    monkeypatch.setattr(kept_sums, "READ_SECONDS", -1)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="added up for the first time"):
+            tenant_sums(yard.nodes.services)
+    assert nodes(yard) == 3
+
+
+def test_mistakes_do_not_last(yard: Yard) -> None:
+    """A claim that is changed behind our back, and a cluster whose settings are."""
+    services = yard.nodes.services
+    assert nodes(yard) == 3
+    claim = next(every(services.store, NodeClaim))
+    services.store.commit(Replace(replace(claim, placement=None, version=claim.version + 1)))
+    assert nodes(yard) == 3
+    yard.nodes.clock.advance(following.FACTS_LAST.total_seconds() + 1)
+    assert nodes(yard) == 2
+
+
+@pytest.mark.parametrize("spoiled", ["torn", "old", "long"])
+def test_sums_that_cannot_be_followed_are_made_anew(yard: Yard, monkeypatch: pytest.MonkeyPatch, spoiled: str) -> None:
+    assert nodes(yard) == 3
+    (kept_part,) = parts(yard)
+    if spoiled == "torn":
+        yard.nodes.services.store.commit(Put(replace(kept_part, parts=2, version=kept_part.version + 1)))
+    elif spoiled == "old":
+        real, answers = following._events, iter([None])
+        yard.nodes.claim("more")
+        yard.nodes.schedule()
+        monkeypatch.setattr(following, "_events", lambda *asked: next(answers, real(*asked)))
+    else:
+        monkeypatch.setattr(kept_sums, "PART_BYTES", 1)
+    yard.nodes.clock.advance(timedelta(hours=1).total_seconds())
+    assert nodes(yard) == (4 if spoiled == "old" else 3)
+
+
+def test_the_budget_of_a_large_tenant_goes_by_its_sums(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    services = yard.nodes.services
+    quotas.set_quota(services, USD_MONTH, 500, 0)
+    used = used_by_tenant(services)
+    (budget,) = ledger_now(services, kept_sums.month_budgets(services, [kept_sums.scope_of_tenant(services)])).budgets
+    assert parts(yard)
+    monkeypatch.setattr(kept_sums, "LARGE", 1000)
+    assert used_by_tenant(services) == used > 0
+    assert budget.percent == report(services)["budgets"][0]["percent"]
