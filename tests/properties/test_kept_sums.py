@@ -85,7 +85,7 @@ class Story:
         if self.chance.random() < 0.5:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(following, "_events", self._as_they_like)
-                patch.setattr(kept_sums, "KEEP_EVENTS", 1)
+                patch.setattr(kept_sums, "KEEP_RECORDS", 1)
                 self.sums()
             self.nodes.clock.advance(self.chance.choice((0, 30)))
         self.check()

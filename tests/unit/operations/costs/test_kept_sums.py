@@ -94,7 +94,7 @@ def test_sums_that_cannot_be_followed_are_made_anew(yard: Yard, monkeypatch: pyt
         real, answers = following._events, iter([None])
         yard.nodes.claim("more")
         yard.nodes.schedule()
-        monkeypatch.setattr(following, "_events", lambda *asked: next(answers, real(*asked)))
+        monkeypatch.setattr(following, "_events", lambda *values: next(answers, real(*values)))
     else:
         monkeypatch.setattr(kept_sums, "PART_BYTES", 1)
     yard.nodes.clock.advance(timedelta(hours=1).total_seconds())

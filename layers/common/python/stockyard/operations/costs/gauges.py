@@ -73,7 +73,7 @@ def _read_anew(services: Services) -> tuple[list[Sample], int]:
         Sample(gauges.OPERATIONS_SINCE.name, times.from_text(since).timestamp()),
         Sample(gauges.AS_OF.name, times.from_text(str(document["until"])).timestamp()),
     ]
-    return new, len(groups) + len(clusters) + len(operations)
+    return new, sums.read + len(operations)
 
 
 def _counted(gauge: Gauge, label: str, values: Sequence[str], tally: Mapping[str, int]) -> Iterator[Sample]:

@@ -34,8 +34,9 @@ MOST_PARTS = 12
 """A transaction takes 4 MB."""
 READ_SECONDS = 12
 """For how long one call reads claims while the sums are being made."""
-KEEP_EVENTS = 50
-"""Of how many new events the sums are kept again: who looks next reads only those that came later."""
+KEEP_RECORDS = 200
+"""Behind so many new events and what was read for them the sums are kept again: who looks next reads only what came
+later, and to write them costs about as much."""
 KEEP_SECONDS = 600
 """How old kept sums become while anything is new."""
 _PAGE = 1000
@@ -52,15 +53,13 @@ def tenant_sums(services: Services) -> TenantSums:
     head, earlier = _read(services)
     sums = earlier or _empty(services)
     before = sums.at
-    if sums.reading is None:
-        new = follow(services, sums)
-        if new is not None:
-            if new >= KEEP_EVENTS or (new and services.seconds_since(before) >= KEEP_SECONDS):
-                _keep(services, sums, head)
-            return sums
+    if sums.reading is None and follow(services, sums):
+        if sums.read >= KEEP_RECORDS or (sums.read and services.seconds_since(before) >= KEEP_SECONDS):
+            _keep(services, sums, head)
+        return sums
     if sums.reading is None or sums.month != month_of(services.now()):
         sums = _empty(services)
-    is_whole = _read_on(services, sums, services.expires_in(READ_SECONDS)) and follow(services, sums) is not None
+    is_whole = _read_on(services, sums, services.expires_in(READ_SECONDS)) and follow(services, sums)
     _keep(services, sums, head)
     if not is_whole:
         raise StoreUnavailable(_WAIT)
@@ -108,11 +107,13 @@ def _read_on(services: Services, sums: TenantSums, is_late: Callable[[], bool]) 
         if not sums.reading.startswith(usages):
             page = services.store.list(NodeClaim, after=sums.reading or None, limit=_PAGE, consistent=False)
             sums.count(page.items, services.now())
+            sums.read += len(page.items)
             sums.reading = page.next_id or usages
         else:
             after = None if sums.reading == usages else sums.reading
             past = services.store.list(Usage, prefix=usages, after=after, limit=_PAGE, consistent=False)
             sums.spend(past.items, services.now())
+            sums.read += len(past.items)
             sums.reading = past.next_id
         if sums.reading is not None and is_late():
             return False
@@ -122,6 +123,7 @@ def _read_on(services: Services, sums: TenantSums, is_late: Callable[[], bool]) 
     for cluster in every(services.store, Cluster, consistent=False):
         earlier = sums.clusters.get(cluster.id) or ClusterSums(cluster.id, services.now())
         sums.clusters[cluster.id] = sums_of(services, cluster.id, cluster, pools[cluster.id], earlier.groups)
+    sums.read += len(sums.clusters)
     return True
 
 

@@ -55,6 +55,8 @@ class TenantSums:
     reading: str | None = None
     """The last claim, or record of what is gone, that was read while the sums are being made; empty before the first
     one, None when all were."""
+    read: int = 0
+    """Records that were read for them just now; this is not kept."""
 
     @property
     def groups(self) -> Iterator[ClaimGroup]:
@@ -157,12 +159,12 @@ class TenantSums:
                 del self.clusters[cluster_id]
 
 
-def follow(services: Services, sums: TenantSums) -> int | None:
-    """Bring sums up to now; how much was read anew for it. None: too much is new, and the sums are as they were."""
+def follow(services: Services, sums: TenantSums) -> bool:
+    """Bring sums up to now. False: too much is new, and the sums are as they were."""
     now, since = services.now(), times.from_text(sums.at) - OVERLAP
     events = _events(services, ids.before(ids.EVENT, since))
     if events is None:
-        return None
+        return False
     if sums.month != month_of(now):
         sums.month, sums.spent, sums.names, sums.counted, sums.events = month_of(now), {}, {}, {}, set()
     new = [event for event in events if event.id not in sums.events]
@@ -180,7 +182,8 @@ def follow(services: Services, sums: TenantSums) -> int | None:
     sums.spend(services.store.get_all(Usage, usages), now)
     latest = times.to_text(times.from_text(now) - _COUNTED_FOR)
     sums.counted = {key: until for key, until in sums.counted.items() if until >= latest}
-    return len(new) + len(old)
+    sums.read += len(new) + len(clusters)
+    return True
 
 
 def _events(services: Services, since: str) -> Sequence[Event] | None:
@@ -237,7 +240,7 @@ def _old(sums: TenantSums) -> set[str]:
 def _count_anew(
     services: Services, sums: TenantSums, claims: Mapping[str, str], now: str, besides: set[str]
 ) -> set[str]:
-    """Count these claims, all of their clusters, and those besides, as they are now; the ids of claims that are
+    """Count the claims with all of their clusters, and the clusters ``besides``, anew; the ids of claims that are
     gone."""
     clusters = {cluster_id for cluster_id in claims.values() if cluster_id} | besides
     waiting = services.store.get_all(NodeClaim, sorted(claim for claim, cluster_id in claims.items() if not cluster_id))
@@ -248,6 +251,7 @@ def _count_anew(
     present = {claim.id for claim in waiting}
     for cluster_id in sorted(clusters):
         own = claims_of(services, cluster_id)
+        sums.read += len(own)
         present |= {claim.id for claim in own}
         earlier = sums.clusters.get(cluster_id) or ClusterSums(cluster_id, now)
         sums.clusters[cluster_id] = replace(earlier, groups=())
