@@ -17,7 +17,6 @@ from stockyard.errors import InUse, InvalidInput
 from stockyard.lifecycle.operation import progress
 from stockyard.operations.cloud_accounts import accounts
 from stockyard.operations.services import Services
-from stockyard.ports.clouds import RunsPrograms
 
 
 def _account(request: Request, services: Services) -> CloudAccount:
@@ -165,9 +164,10 @@ def get_cloud_account_template(request: Request, services: Services, account: Cl
     cloud = services.clouds[account.provider]
     if not request.query.get("runs"):
         return Answer(200, cloud.template(account, services.installation))
-    if not isinstance(cloud, RunsPrograms):
+    template = cloud.run_template(account)
+    if template is None:
         raise InvalidInput.of_parameter("runs", "is not for this cloud: no programs run in its accounts")
-    return Answer(200, cloud.run_template(account))
+    return Answer(200, template)
 
 
 @http.route("POST /v1/cloud-accounts/{id}/verify", roles=Roles.ADMINISTRATORS, answers={200: VIEW}, idempotent=True)

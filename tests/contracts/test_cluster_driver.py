@@ -23,8 +23,7 @@ from stockyard.lifecycle.phases import CREATE_CLUSTER, DELETE_CLUSTER, PROCEDURE
 from stockyard.lifecycle.procedure import ENSURE, REMOVE
 from stockyard.operations.engine.ledger import Owner, StoreLedger, lines_of
 from stockyard.operations.services import Services
-from stockyard.ports import Cloud, CloudWork, ClusterDriver, Create, Outcome, Retags
-from stockyard.ports.snapshots import KeepsSnapshots
+from stockyard.ports import Cloud, CloudWork, ClusterDriver, Create, Outcome
 from stockyard.providers import registry
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
@@ -255,7 +254,7 @@ def test_resource_of_another_tenant_is_never_discarded(world: World) -> None:
 
 def test_other_tags_reach_everything_and_ours_stay(world: World) -> None:
     driver = world.case.driver
-    if not isinstance(driver, Retags):
+    if not driver.retags:
         return  # The port is one that a driver need not have.
     world.cluster = replace(world.cluster, tags={"team": "a", "stage": "one"})
     world.run("ensure", world.creation)
@@ -277,7 +276,7 @@ def test_other_tags_reach_everything_and_ours_stay(world: World) -> None:
 
 def test_snapshots_are_listed_and_removed_and_one_is_read_at_a_time(world: World) -> None:
     driver = world.case.driver
-    if not isinstance(driver, KeepsSnapshots):
+    if driver.snapshot_keeper is None:
         return  # The port is one that a driver need not have.
     world.run("ensure", world.creation)
     work, old, new = world.work("identity"), "20260101T000000Z", "20260101T060000Z"

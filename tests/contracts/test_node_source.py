@@ -23,7 +23,6 @@ from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Create, Outcome, Replace
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
-from stockyard.ports.nodes import Attests, JoinsOverlay, LaunchesTogether, Switches, TakesHosts
 from tests.harness.worlds.node_source_cases import CLAIM, CLUSTER, ENVIRONMENT, MOMENT, PROVIDER, SOURCES, cluster_of
 
 OF_VENDORS = ("bcm", "cudo", "ec2", "kubeVirt", "metal3", "terraform")
@@ -75,7 +74,7 @@ class World:
 
     def _holds(self, owner: Owner) -> StoreHolds | None:
         source = self.case.source
-        place = source.place_of_hosts(self.provider, self.account) if isinstance(source, TakesHosts) else None
+        place = source.place_of_hosts(self.provider, self.account)
         return StoreHolds(self.services, self.claim, owner.guard, place) if place or self.case.grouped else None
 
     def environment_work(self) -> EnvironmentWork:
@@ -144,7 +143,7 @@ def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 def test_machines_of_vendors_take_part_in_an_overlay(world: World) -> None:
     """Machines that begin with our first boot can."""
-    assert isinstance(world.case.source, JoinsOverlay) or world.provider.kind not in OF_VENDORS
+    assert world.case.source.joins_overlay or world.provider.kind not in OF_VENDORS
 
 
 def test_node_types_belong_to_provider_and_are_available(world: World) -> None:
@@ -175,9 +174,9 @@ def test_launch_is_idempotent_and_returns_machine(world: World) -> None:
 
 def test_a_machine_token_is_told_to_one_machine_and_kept_in_no_record(world: World) -> None:
     source = world.case.source
-    if not isinstance(source, Attests) or source.attestation(world.provider) != TOKEN:
+    if source.attestation(world.provider) != TOKEN:
         pytest.skip("its machines sign a request: there is no token")
-    assert not isinstance(source, LaunchesTogether), "machines of one call have the same user data"
+    assert source.together(world.provider, "on-demand", {}) == 1, "machines of one call have the same user data"
     world.prepare()
     token = "0123456789abcdef" * 4
     outcome = source.launch(world.work(machine_token=token))
@@ -235,14 +234,14 @@ def test_launch_of_unscheduled_claim_is_refused(world: World) -> None:
 
 
 def switch(world: World, state: DesiredPower) -> Outcome:
-    assert isinstance(world.case.source, Switches)
+    assert world.case.source.switches
     return world.case.source.power(world.work(), state)
 
 
 def test_power_states_are_switched(world: World) -> None:
     if world.case.grouped:
         pytest.skip("a group replaces what is off; that it is refused is tested with the source")
-    if not isinstance(world.case.source, Switches):
+    if not world.case.source.switches:
         pytest.skip("its kind switches no machines; that use cases refuse it is tested with them")
     world.prepare()
     with pytest.raises(NodeCouldNotBeProvisioned):

@@ -44,6 +44,8 @@ class ZonedNodes(SimulatedNodes):
     """Simulated machines whose spot costs something else in each of four zones, the dearest twice the cheapest, with a
     disk beside; the large ones have no price as spot."""
 
+    has_topology = True
+
     chance: Random
     disk_gib = 50
 

@@ -28,7 +28,7 @@ REGIONS = frozenset(["ap-northeast-3", "ap-south-1", "ca-west-1", "eu-west-1", "
 TIME = "2026-01-31T12:00:00.000Z"
 
 
-class Sheets:
+class Sheets(NodeSource):
     """Stands for the source of nodes whose types come from a region's offers."""
 
     def sheet(self, provider: NodeProvider) -> str:

@@ -38,6 +38,9 @@ class ImagedNodes(SimulatedNodes):
     """Has images for amd64 alone, as the environment of the cluster finds out. ``denied`` are the types whose launches
     are refused."""
 
+    has_topology = True
+    needs_images = True
+
     denied: frozenset[str] = frozenset()
 
     def prepare(self, work: EnvironmentWork) -> Outcome:

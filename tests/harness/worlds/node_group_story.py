@@ -23,7 +23,7 @@ from stockyard.lifecycle.pools.pool import living
 from stockyard.operations.fleet.pools import pools
 from stockyard.operations.machines.observe import observe
 from stockyard.operations.machines.unclaimed import UNCLAIMED
-from stockyard.ports import Create
+from stockyard.ports import ClusterDriver, Create
 from stockyard.providers.clouds.aws import regions
 from stockyard.providers.clusters.eks import groups as eks_groups
 from stockyard.providers.clusters.eks.settings import EksNodeGroup
@@ -41,7 +41,7 @@ GROUP = "eks.amazonaws.com/nodegroup"
 ENVIRONMENT = {"ACCESS_KEY_ID": "AKIAEXAMPLE", "SECRET_ACCESS_KEY": "x", "DEFAULT_REGION": "us-east-1"}
 
 
-class Driver:
+class Driver(ClusterDriver):
     """Facts of nodes that the driver of such clusters knows."""
 
     def group_of_node(self, cluster: Cluster, node: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -174,7 +174,7 @@ def _story(yard: Yard) -> Story:
     current = yard.current()
     yard.cluster = yard.put(driver="eks", settings={**current.settings, "region_name": "us-east-1"})
     source = EksNodes(EksNodesConfig("vantage"), _session, {"us-east-1": OFFERS}.get)
-    ports: dict[str, Any] = {"node_sources": {"eks": source}, "cluster_drivers": {"eks": Driver()}}
+    ports: dict[str, Any] = {"node_sources": {"eks": source}, "cluster_drivers": {"eks": Driver()}}  # type: ignore[abstract]
     yard.nodes.services = with_ports(yard.nodes.services, **ports)
     story = Story(yard, NodeGroups(tenant, yard.cluster))
     yard.nodes.meanwhile = story.come

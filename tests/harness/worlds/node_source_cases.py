@@ -20,7 +20,7 @@ from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.domain.values.ids import client_id
 from stockyard.operations.runs import StoreRuns
 from stockyard.ports import Create
-from stockyard.ports.nodes import NodeSource, TakesFromGroups
+from stockyard.ports.nodes import NodeSource
 from stockyard.providers import registry
 from stockyard.providers.clouds.aws.cloud import AwsCloud
 from stockyard.providers.clouds.bcm.cloud import HeadNodes
@@ -90,7 +90,7 @@ class Case:
     @property
     def grouped(self) -> bool:
         """Whether the machines come out of a group, which has one type and switches none of them off."""
-        return isinstance(self.source, TakesFromGroups)
+        return self.source.takes_from_groups
 
 
 def described(kind: str, store: MemoryStore, stack: ExitStack) -> Case:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import boto3
 
 from stockyard.domain.records import Cluster, Resource
-from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
+from stockyard.ports import CloudWork, ClusterDriver, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.providers.clouds.aws import DEFAULT_REGION, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds.ec2 import ADDRESS
@@ -16,7 +16,7 @@ from stockyard.providers.clouds.aws.resources.making import DesiredResource, Rec
 from stockyard.providers.clouds.aws.sessions import Sessions
 
 
-class ToyClusterDriver:
+class ToyClusterDriver(ClusterDriver):
     """Implements ``ports.ClusterDriver``."""
 
     def __init__(self, prefix: str) -> None:

@@ -26,7 +26,7 @@ from stockyard.operations.cloud_accounts.accounts import delete_account, registe
 from stockyard.operations.engine.advance import change_writes
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.idempotency_keys import IdempotencyKeys
-from stockyard.ports import Create, Verification
+from stockyard.ports import Cloud, Create, Verification
 from tests.harness.sent import waiting
 from tests.harness.worlds.ports import memory_services
 
@@ -42,7 +42,7 @@ def check(kind: str, detail: object) -> None:
     validator.validate(json.loads(json.dumps(detail)))
 
 
-class Verifier:
+class Verifier(Cloud):
     fault: str | None = None
 
     def verify(self, account, tenant):

@@ -17,7 +17,9 @@ from stockyard.operations.clusters.await_report import report_ready
 from stockyard.operations.clusters.creation.create import NewCluster, create_cluster
 from stockyard.operations.services import Services
 from stockyard.ports import (
+    Cloud,
     CloudWork,
+    ClusterDriver,
     ClusterPlan,
     Create,
     Finding,
@@ -51,12 +53,14 @@ from tests.unit.operations.nodes import Nodes
 
 
 @dataclass
-class MemoryProvider:
+class MemoryProvider(ClusterDriver, Cloud):
     """A cloud and the driver of its clusters. Each phase creates one thing.
 
     It plans as the EC2 driver does. A phase raises the next of its ``faults`` before it creates the thing, and the next
     of its ``late`` faults after that.
     """
+
+    retags = True
 
     things: dict[str, str] = field(default_factory=dict)
     faults: dict[str, list[StockyardError]] = field(default_factory=dict)

@@ -6,7 +6,6 @@ import gzip
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -25,7 +24,7 @@ from stockyard.operations.fleet.pools.pools import draft
 from stockyard.operations.node_claims.create import acceptance
 from stockyard.operations.node_providers.catalog import availability, load
 from stockyard.operations.node_providers.providers import create_provider
-from stockyard.ports import Create, Put, Remove, Replace
+from stockyard.ports import ClusterDriver, Create, Put, Remove, Replace
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
 from stockyard.providers.clusters.cudo import groups
 from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig
@@ -203,6 +202,13 @@ def test_a_claim_that_names_a_provider_of_another_cloud_is_told_why() -> None:
         assert "overlay" in waiting.message
 
 
+class _Silent(ClusterDriver): ...
+
+
+class _Billing(ClusterDriver):
+    egress_usd = 0.09
+
+
 def test_plans_of_nodes_in_another_network_say_what_a_gb_to_there_costs() -> None:
     market = Market(unit=0.001, ec2=5)
     store = market.nodes.services.store
@@ -211,7 +217,7 @@ def test_plans_of_nodes_in_another_network_say_what_a_gb_to_there_costs() -> Non
     span = {"range": "100.64.0.0/16", "node_to_node": True}
     settings = {**cluster.settings, "overlay": span}
     store.commit(Replace(replace(cluster, settings=settings, version=cluster.version + 1)))
-    drivers: Any = {cluster.driver: SimpleNamespace(egress_usd=0.09)}
+    drivers: Any = {cluster.driver: _Billing()}
     services = with_ports(market.nodes.services, cluster_drivers=drivers)
 
     def details(provider: str) -> list[str]:
@@ -223,7 +229,7 @@ def test_plans_of_nodes_in_another_network_say_what_a_gb_to_there_costs() -> Non
         "A node of gpus stands in another network: what the cluster's own network sends it costs about 0.09 USD a GB."
         " It is in no price here."
     ]
-    drivers[cluster.driver] = object()
+    drivers[cluster.driver] = _Silent()
     assert details("gpus") == [], "a cloud that bills nothing by the amount"
 
 

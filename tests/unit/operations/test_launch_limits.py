@@ -12,7 +12,7 @@ from stockyard.lifecycle.nodes.node_phases import SLOWEST_SECONDS
 from stockyard.lifecycle.phases import PROCEDURES, procedure_of
 from stockyard.operations.node_claims.phases import RUNNER
 from stockyard.operations.node_providers.catalog import drain_seconds, limits_of
-from stockyard.ports.nodes import LaunchesSlowly
+from stockyard.ports.nodes import NodeSource
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from stockyard.settings import Settings
 
@@ -23,7 +23,11 @@ CLAIM = NodeClaim(
 )
 
 
-class Slow:
+class Plain(NodeSource):
+    """A source that says nothing."""
+
+
+class Slow(NodeSource):
     """A source of machines that need long."""
 
     def limits(self, provider: NodeProvider) -> dict[str, int]:
@@ -52,7 +56,7 @@ def services(source: object) -> Any:
 def test_limit_of_phase_is_the_providers_where_it_is_longer(kind: str, name: str, own: int, stage: int) -> None:
     phase = procedure_of(PROCEDURES, kind).phase(name)
     assert RUNNER.limit(services(Slow()), CLAIM, phase) == own
-    assert RUNNER.limit(services(object()), CLAIM, phase) == stage
+    assert RUNNER.limit(services(Plain()), CLAIM, phase) == stage
 
 
 def test_workflows_outlast_the_slowest_phases_of_a_provider() -> None:
@@ -65,7 +69,7 @@ def test_workflows_outlast_the_slowest_phases_of_a_provider() -> None:
 
 def test_drain_may_take_as_long_as_the_provider_says() -> None:
     assert drain_seconds(services(Slow()), CLAIM) == 7200
-    assert drain_seconds(services(object()), CLAIM) == 600
+    assert drain_seconds(services(Plain()), CLAIM) == 600
 
 
 def test_claim_without_placement_has_the_stages_limits() -> None:
@@ -83,5 +87,4 @@ def test_claim_without_placement_has_the_stages_limits() -> None:
 def test_simulated_machines_may_take_what_their_document_says(block: dict[str, Any], limits: dict[str, int]) -> None:
     source: Any = SimulatedNodes(lambda _tenant: pytest.fail("no call is made"))
     provider = NodeProvider("npr_1", "lab", "simulated", {"simulated": block}, NOW, NOW)
-    assert isinstance(source, LaunchesSlowly)
     assert source.limits(provider) == limits

@@ -13,15 +13,17 @@ from stockyard.errors import CredentialsRevoked, VendorTimeout, VendorUnavailabl
 from stockyard.operations.cloud_accounts.accounts import change_account, delete_account, verify_account
 from stockyard.operations.cloud_accounts.offers import MOST_BYTES, MOST_SILENCE, MOST_TIME, OffersRefresh, Report
 from stockyard.operations.services import Services
-from stockyard.ports import Create, Replace, Store, Verification
+from stockyard.ports import Cloud, Create, Replace, Store, Verification
 from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World, make_world
 
 TIME = "2026-01-01T00:00:00.000Z"
 
 
-class Market:
+class Market(Cloud):
     """A cloud that sells by account. ``faults`` are raised by project, every call takes ``seconds``."""
+
+    sells_by_account = True
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -35,6 +35,8 @@ class MembersProvider(BalancedProvider):
     """The balancer knows ``registered``; machines in ``ended_machines`` are gone, those in ``silent_machines`` run, and
     answer nobody."""
 
+    marks_members = True
+
     zones: tuple[str, ...] = ZONES
     registered: set[str] = field(default_factory=set)
     ended_machines: set[str] = field(default_factory=set)
@@ -53,6 +55,14 @@ class MembersProvider(BalancedProvider):
         if phase == "control_plane":
             self.registered.add(outcome.facts["instance_id"])
         return outcome
+
+    @property
+    def balancer(self) -> Any:
+        return self
+
+    @property
+    def snapshot_keeper(self) -> Any:
+        return self
 
     def member_pool(self, cluster: Cluster) -> NewPool:
         return NewPool(name=CONTROL_PLANE, form=CONTROL_PLANE, provider_ref="yard")

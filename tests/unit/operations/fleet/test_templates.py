@@ -186,6 +186,8 @@ def test_pods_are_planned_only_where_a_claim_could_be_bound(yard: Yard) -> None:
 class Located(SimulatedNodes):
     """Simulated machines that stand in zones of their own, which reach clusters of one account."""
 
+    has_topology = True
+
     zone_names: frozenset[str] = frozenset()
     reaches = True
 
@@ -233,8 +235,7 @@ def test_any_zone_means_those_that_the_cluster_has(yard: Yard, place: Callable[.
 class Grouped(SimulatedNodes):
     """Simulated machines that come out of node groups."""
 
-    def group(self, *_: object) -> str:
-        return "workers"
+    takes_from_groups = True
 
 
 def test_providers_of_node_groups_serve_only_pools_that_name_them(yard: Yard) -> None:

@@ -251,8 +251,8 @@ def test_what_a_node_writes_of_itself_changes_nothing_of_the_list(world: World, 
 
 def test_machines_of_providers_that_take_no_part_are_out_of_reach(world: World, cluster: Cluster) -> None:
     provider = NodeProvider("npr_1", "lab", "simulated", {}, "", "")
-    assert "take part in no overlay" in str(out_of_reach(object(), provider, cluster))
-    assert out_of_reach(object(), provider, replace(cluster, settings={})) is None
+    assert "take part in no overlay" in str(out_of_reach(None, provider, cluster))
+    assert out_of_reach(None, provider, replace(cluster, settings={})) is None
 
 
 def test_agent_writes_the_list_once_and_again_when_that_failed(world: World, cluster: Cluster) -> None:

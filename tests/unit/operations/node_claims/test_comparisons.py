@@ -27,6 +27,8 @@ WORDS = "image: noble instead of jammy"
 class _Comparing(SimulatedNodes):
     """Implements ``Compares`` besides; ``questions`` are the claims that it was questions for."""
 
+    compares = True
+
     questions: Sequence[str] = ()
     mark = "commit-1"
     words: str | None = None

@@ -25,6 +25,8 @@ from tests.unit.operations.nodes import Nodes
 class Ageing(Building):
     """Provider whose environments are stale an hour after they were found; ``finds`` counts."""
 
+    has_topology = True
+
     finds = 0
     lost = False
     """Whether what the place names is gone."""

@@ -33,6 +33,9 @@ AMD = {"name": "amd", "resources": LARGE, "usdPerHour": 0.2, "properties": {ARCH
 class Imaged(SimulatedNodes):
     """Has an image for amd64 alone in each cluster, which it learns with the environment."""
 
+    has_topology = True
+    needs_images = True
+
     def prepare(self, work: EnvironmentWork) -> Outcome:
         return replace(super().prepare(work), facts={"images": "amd64"})
 

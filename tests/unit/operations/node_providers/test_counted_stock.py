@@ -26,6 +26,8 @@ COUNTED = "2026-01-31T12:00:00.000Z"
 class _Counting(SimulatedNodes):
     """Implements ``CountsStock`` besides: ``stock`` is what its sheet would say."""
 
+    counts_stock = True
+
     stock: Mapping[str, int] = {"small": 2}
     moment: str | None = COUNTED
 

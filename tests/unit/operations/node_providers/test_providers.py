@@ -24,6 +24,7 @@ from stockyard.operations.node_providers.providers import (
 from stockyard.operations.node_providers.types import get_type, list_types
 from stockyard.operations.node_providers.visible import find_provider
 from stockyard.ports import Create, Finding, Put, Remove
+from stockyard.ports.nodes import NodeSource
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import World
@@ -99,7 +100,7 @@ def test_ec2_provider_requires_cloud_account(nodes: Nodes, number: int) -> None:
 
 
 def test_creation_refuses_findings_of_source(nodes: Nodes) -> None:
-    class Strict:
+    class Strict(NodeSource):
         def inspect(self, provider: NodeProvider, account: object) -> list[Finding]:
             return [Finding("/spec/nodeTypes/0", "no such thing"), Finding("/spec", "odd", warning=True)]
 
@@ -133,6 +134,8 @@ def test_change_refuses_removal_of_used_type(nodes: Nodes) -> None:
 
 class Located(SimulatedNodes):
     """Simulated machines in the region and account that the document names."""
+
+    has_topology = True
 
     def node_types(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeType]:
         return super().node_types(
@@ -186,7 +189,7 @@ def test_change_of_place_requires_no_nodes_or_environments(nodes: Nodes, field: 
 class Placeless(Located):
     """A source that knows the accounts of its providers alone."""
 
-    location = None  # type: ignore[assignment]
+    has_topology = False
 
 
 def test_change_of_an_account_alone_requires_no_nodes_either(nodes: Nodes) -> None:

@@ -60,6 +60,10 @@ class PacksProvider(ManagedProvider):
     packs: MemoryPacks = field(default_factory=MemoryPacks)
     forget_faults: list[VendorError] = field(default_factory=list)
 
+    @property
+    def packs_admin(self) -> Any:
+        return self
+
     def packs_api(self, work: CloudWork) -> MemoryPacks:
         self.packs.account = True
         return self.packs

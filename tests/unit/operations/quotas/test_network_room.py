@@ -22,7 +22,6 @@ __all__ = ["yard"]
 
 def bounded(yard: Yard, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     driver = yard.nodes.services.cluster_drivers[yard.cluster.driver]
-    # not on its class: what a class can do, a check of a protocol remembers
     monkeypatch.setattr(driver, "most_nodes", lambda *_: most, raising=False)
 
 

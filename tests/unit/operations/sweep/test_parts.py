@@ -27,6 +27,8 @@ NAMES = {("aws", "k8s"): ("ec2",)}
 class PartsProvider(MemoryProvider):
     """Reports one part as gone, and remembers the lines of the questions."""
 
+    looks_at_parts = True
+
     questions: list[str] = field(default_factory=list)
     hidden: set[str] = field(default_factory=set)
     """What is there and has lost its tags."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stockyard.domain.writes import Add, Check, Create, Put, Remove, Replace, Write
+    from stockyard.ports.cloud_work import CloudWork, Ledger
     from stockyard.ports.clouds import (
         Cloud,
         LedgerThings,
@@ -26,11 +27,9 @@ if TYPE_CHECKING:
         Verification,
     )
     from stockyard.ports.clusters import (
-        CloudWork,
         ClusterDriver,
         ClusterPlan,
         Finding,
-        Ledger,
         Outcome,
         Retags,
         ShowsConsole,
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     )
     from stockyard.ports.table import Page, RecordChange, Registry, Store
 
-_MODULES = ("domain.writes", "ports.table", "ports.services", "ports.clouds", "ports.clusters")
+_MODULES = ("domain.writes", "ports.table", "ports.services", "ports.clouds", "ports.cloud_work", "ports.clusters")
 
 
 def __getattr__(name: str) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from stockyard.domain.nodes.offers import ClusterVersion, SpotPrices
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.domain.values.frozen import dataclass
-from stockyard.errors import VendorError
+from stockyard.errors import VendorError, VendorRefused
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,42 @@ class Verification:
     none, or it does not work."""
 
 
-class Cloud(Protocol):
-    """One kind of cloud, as seen through a tenant's account in it, whatever makes things there."""
+class RunsPrograms(Protocol):
+    """A cloud in whose accounts programs of node providers can run, see ``ports.runs``."""
+
+    def run_template(self, account: CloudAccount) -> dict[str, Any] | None:
+        """The document that a tenant deploys in the account besides, where such programs are to run."""
+        return None
+
+
+class ListsByLedger(Protocol):
+    """A cloud whose sweep asks less where the ledger says whose a thing is."""
+
+    lists_by_ledger: bool = False
+    """Whether it is one: then ``tagged_beside`` asks less than ``tagged``."""
+
+    @property
+    def inner_kinds(self) -> Set[str]:
+        """Kinds of things that stand within another thing of the same record, and that only that one lists. Without
+        it there is none of them, and while its record lives none of them is an orphan."""
+        return frozenset()
+
+
+class SellsByAccount(Protocol):
+    """A cloud that distinguishes accounts by offers, prices and free capacity."""
+
+    sells_by_account: bool = False
+    """Whether it is one."""
+
+    def offers(self, account: CloudAccount, tenant: str, moment: str) -> bytes:
+        """The offer to the account at ``moment``, in the format of records, for the drivers and sources of this cloud
+        alone: a sheet that fits into a record. Raises ``VendorError`` leaves."""
+        raise VendorRefused("this cloud offers the same to all", code="NoOffers")
+
+
+class Cloud(RunsPrograms, ListsByLedger, SellsByAccount, Protocol):
+    """One kind of cloud, as seen through a tenant's account in it, whatever makes things there. What only some can do
+    has a default: that of a cloud that cannot."""
 
     def verify(self, account: CloudAccount, tenant: str) -> Verification:
         """Whether the account's credentials work, and work for us alone. Raises ``VendorError`` leaves."""
@@ -87,29 +121,6 @@ class Cloud(Protocol):
         answers, its error is raised.
         """
 
-    def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:
-        """Remove one orphan; True when it is gone. A thing of another tenant is left alone: False."""
-
-
-@runtime_checkable
-class RunsPrograms(Protocol):
-    """A cloud in whose accounts programs of node providers can run, see ``ports.runs``."""
-
-    def run_template(self, account: CloudAccount) -> dict[str, Any]:
-        """The document that a tenant deploys in the account besides, where such programs are to run."""
-        ...
-
-
-@runtime_checkable
-class ListsByLedger(Protocol):
-    """A cloud whose sweep asks less where the ledger says whose a thing is."""
-
-    @property
-    def inner_kinds(self) -> Set[str]:
-        """Kinds of things that stand within another thing of the same record, and that only that one lists. Without
-        it there is none of them, and while its record lives none of them is an orphan."""
-        ...
-
     def tagged_beside(
         self,
         account: CloudAccount,
@@ -121,17 +132,10 @@ class ListsByLedger(Protocol):
     ) -> Sequence[Tagged]:
         """As ``tagged``: a listed thing on the ``ledger`` is taken for what the ledger says, without its tags being
         read; inner kinds of ``ledger.resting`` are left out."""
-        ...
+        return self.tagged(account, installation, tenant, regions, skipped)
 
-
-@runtime_checkable
-class SellsByAccount(Protocol):
-    """A cloud that distinguishes accounts by offers, prices and free capacity."""
-
-    def offers(self, account: CloudAccount, tenant: str, moment: str) -> bytes:
-        """The offer to the account at ``moment``, in the format of records, for the drivers and sources of this cloud
-        alone: a sheet that fits into a record. Raises ``VendorError`` leaves."""
-        ...
+    def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:
+        """Remove one orphan; True when it is gone. A thing of another tenant is left alone: False."""
 
 
 class PublicPrices(Protocol):

@@ -5,62 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from stockyard.domain.nodes.manifests import ProviderDocument
 from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.pools.records import NewPool
-from stockyard.domain.records import CloudAccount, Cluster, Resource
+from stockyard.domain.records import Cluster, Resource
 from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.prices import PriceItem
+from stockyard.ports.cloud_work import CloudWork
 from stockyard.ports.clouds import PriceList
-
-
-class Ledger(Protocol):
-    """Ledger to which a provider writes its intent before each cloud call that makes something (law 3)."""
-
-    def intend(self, kind: str, key: str, detail: Mapping[str, Any] | None = None) -> Resource:
-        """The line for (kind, key) of this phase: the made one, or one in state ``intended`` as of now.
-
-        A line that is intended again keeps its token, its detail and, as ``detail["since"]``, its first moment.
-        ``NotYetVisible`` when another worker intends the same, ``Fenced`` when the operation does not own the cluster.
-        """
-
-    def made(self, resource: Resource, vendor_id: str, detail: Mapping[str, Any] | None = None) -> Resource:
-        """Record what the call made."""
-
-    def gone(self, resource: Resource) -> None:
-        """Record that it is no longer in the cloud (or never came to be)."""
-
-    def find(self, kind: str, key: str) -> Resource | None:
-        """The line of any phase of this cluster that is not ``gone``."""
-
-    def lines(self, phase: str | None = None) -> Sequence[Resource]:
-        """Lines that are not ``gone``, in the order they were intended."""
-
-
-@dataclass(frozen=True, slots=True)
-class CloudWork:
-    """Description of one phase of one cluster, for its driver."""
-
-    tenant: str
-    installation: str
-    cluster: Cluster
-    account: CloudAccount
-    ledger: Ledger
-    now: datetime
-    session: str
-    """Session name for assumed roles: the operation's id."""
-    machine_token: str = field(default="", repr=False)
-    """What the machine's user data has to hold, and nothing else may: see ``AttestsControlPlane``. Only the phase that
-    makes the machine is told it."""
-    agent: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
-    """The objects that install the cluster's agent, its client's secret among them, in the order in which they are
-    made. Only the phase that applies them is told them."""
-    kubeconfig: str = field(default="", repr=False)
-    """What the control plane has sent for admins. Only what applies packs is told it."""
-    hubs: Mapping[str, int] = field(default_factory=dict)
-    """Place of each hub of the cluster's overlay, by machine id; see ``overlay.HUBS``."""
+from stockyard.ports.snapshots import KeepsSnapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +51,13 @@ class ClusterPlan:
     """What somebody may want to know who decides by the plan; none refuses anything."""
 
 
-@runtime_checkable
 class ShowsConsole(Protocol):
     """A driver that can read what the console of a cluster's first machine shows."""
 
     def console(self, work: CloudWork) -> str | None:
         """The text as the cloud has it, with whatever secrets the machine has printed; None when there is no machine.
         It may be empty: clouds show a console minutes late."""
-        ...
+        return None
 
 
 SIGNATURE, TOKEN = "signature", "token"
@@ -111,73 +65,66 @@ SIGNATURE, TOKEN = "signature", "token"
 data."""
 
 
-@runtime_checkable
 class AttestsControlPlane(Protocol):
     """A driver that says how the machine of a control plane proves which one it is. Those of any other sign a
     request."""
 
     def attestation(self, cluster: Cluster) -> str:
         """``SIGNATURE`` or ``TOKEN``. With ``TOKEN`` the machine is told ``CloudWork.machine_token``."""
-        ...
+        return SIGNATURE
 
 
-@runtime_checkable
 class BoundsNodes(Protocol):
     """A driver whose clusters have a network of pods that takes only so many nodes."""
 
-    def most_nodes(self, cluster: Cluster) -> int:
+    def most_nodes(self, cluster: Cluster) -> int | None:
         """Largest number of nodes that the cluster can have, its control plane among them. Makes no call."""
-        ...
+        return None
 
 
-@runtime_checkable
 class ServesNodeGroups(Protocol):
     """A driver with named node groups in its clusters and with the providers for these groups."""
 
-    def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument:
+    def group_provider(self, cluster: Cluster, group: Group) -> ProviderDocument | None:
         """The provider of one worker group. Two documents of one name are equal, whatever clusters they are of: so a
         provider serves all groups whose documents have its name. Makes no call."""
-        ...
+        return None
 
     def group_items(self, cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
         """Prices of the nodes that the groups have by themselves: those that they never go below, and more at first.
         Each has a claim once it is there, which is billed for itself. Makes no call."""
-        ...
+        return ()
 
 
-@runtime_checkable
 class BillsEgress(Protocol):
     """A driver in whose cloud what leaves the network of a cluster is billed by the amount."""
 
-    egress_usd: float
-    """USD of a GB that leaves it, by the cloud's list."""
+    egress_usd: float | None = None
+    """USD of a GB that leaves it, by the cloud's list; None where nothing is billed."""
 
 
-@runtime_checkable
 class ShowsProvider(Protocol):
     """A driver whose clusters get nodes of providers that people register for their account."""
 
-    provider_example: str
-    """The path of the document of such a provider, among the examples."""
+    provider_example: str | None = None
+    """The path of the document of such a provider, among the examples; None where nodes come from groups alone."""
 
 
-@runtime_checkable
 class LeavesZones(Protocol):
     """A driver whose clusters can leave a zone of their network. Operations see to it that nobody uses it any more."""
 
     def leaving_zones(self, work: CloudWork) -> Mapping[str, str]:
         """The zones that the network stands in and the cluster's settings no longer name, each with the pointer of the
         setting. The ledger tells: no cloud is asked."""
-        ...
+        return {}
 
 
-@runtime_checkable
 class PlansChanges(Protocol):
     """A driver that calls parts of a cluster by letters, which a change must not give to others."""
 
-    def things_of_change(self, before: Cluster, after: Cluster) -> tuple[Sequence[tuple[str, str]], ...]:
+    def things_of_change(self, before: Cluster, after: Cluster) -> tuple[Sequence[tuple[str, str]], ...] | None:
         """Things that ``plan`` makes for each of the two; letters mean the same in both. Makes no call."""
-        ...
+        return None
 
 
 VIEWER, OPERATOR, ADMIN = "viewer", "operator", "admin"
@@ -192,7 +139,6 @@ class ClusterToken:
     expires_at: datetime
 
 
-@runtime_checkable
 class MintsTokens(Protocol):
     """A driver whose clusters admit people by short-lived tokens of the cloud, which are made when they are asked for
     and stored nowhere."""
@@ -236,7 +182,6 @@ class PacksAccount(Protocol):
     def close(self) -> None: ...
 
 
-@runtime_checkable
 class AdmitsPacks(Protocol):
     """A driver whose clusters can have profiles: it makes the account that applies packs, which is only there with a
     profile, and gives tokens of it that end within minutes."""
@@ -250,21 +195,19 @@ class AdmitsPacks(Protocol):
         ...
 
 
-@runtime_checkable
 class AdoptsNodes(Protocol):
     """A driver whose node groups may make machines by themselves: claims are made for them as they join."""
 
     def group_of_node(self, cluster: Cluster, node: Mapping[str, Any]) -> tuple[str, str] | None:
         """The pool and the machine's id of a node as the cluster's agent reports it; None for one of no group. Makes
         no call."""
-        ...
+        return None
 
 
 GONE, DRAINING, HEALTHY = "gone", "draining", "healthy"
 """States of a member's machine: it has been ended; the balancer sends it no new requests; its API server answers."""
 
 
-@runtime_checkable
 class BalancesMembers(Protocol):
     """A driver whose control planes may have several members, each a claim, behind a balancer."""
 
@@ -300,14 +243,16 @@ class BalancesMembers(Protocol):
         ...
 
 
-@runtime_checkable
 class MarksMembers(Protocol):
     """A driver whose members carry a mark in the cloud by which the cluster's own controllers know them."""
+
+    marks_members: bool = False
+    """Whether it is one."""
 
     def mark_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str | None:
         """Give the mark to machines from an earlier release that do not have it. Why that cannot be, and what to do;
         None when all that are there have it. Machines that are gone are no error."""
-        ...
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,18 +265,19 @@ class GonePart:
     is_given: bool = False
 
 
-@runtime_checkable
 class LooksAtParts(Protocol):
     """A driver that can say of lines of the ledger whether what they name is still there."""
+
+    looks_at_parts: bool = False
+    """Whether it is one."""
 
     def gone_parts(self, work: CloudWork, lines: Sequence[Resource]) -> Sequence[GonePart]:
         """Parts among these made lines that are gone, found by a call for each. What the cloud may still hide, and what
         we may not look at, counts as there. Writes nothing. Raises other ``VendorError`` leaves: then nothing is
         known."""
-        ...
+        return ()
 
 
-@runtime_checkable
 class Upgrades(Protocol):
     """A driver that can bring a ready cluster to the next minor of Kubernetes: by the phases of its rows, which bring
     what stands to the record."""
@@ -340,13 +286,15 @@ class Upgrades(Protocol):
         """Findings of the cloud that speak against the upgrade: interfaces in use that the version has no more, nodes
         that are too old for it, by the pointer ``/kubernetes_version``. ``work.cluster`` has the wanted version
         already; nothing is found where what stands has it too. Writes nothing."""
-        ...
+        return ()
 
 
-@runtime_checkable
 class Retags(Protocol):
     """A driver that can change the tags of what stands in the cloud for a cluster, the machines of its nodes
     included."""
+
+    retags: bool = False
+    """Whether it is one."""
 
     def retag(self, work: CloudWork, stale_keys: Sequence[str]) -> Outcome:
         """Look at everything, and give it the cluster's tags where it lacks them or has others; take the
@@ -354,11 +302,47 @@ class Retags(Protocol):
 
         Run twice, the second run changes nothing. What goes meanwhile is no error.
         """
-        ...
+        return Outcome(True, "Nothing in the cloud carries the cluster's tags.")
 
 
-class ClusterDriver(Protocol):
-    """One way to make clusters in a cloud. Phase names are those of the workflow documents."""
+class ClusterDriver(
+    ShowsConsole,
+    AttestsControlPlane,
+    BoundsNodes,
+    ServesNodeGroups,
+    BillsEgress,
+    ShowsProvider,
+    LeavesZones,
+    PlansChanges,
+    AdoptsNodes,
+    MarksMembers,
+    LooksAtParts,
+    Upgrades,
+    Retags,
+    Protocol,
+):
+    """One way to make clusters in a cloud. Phase names are those of the workflow documents. What only some can do has a
+    default: that of a driver that cannot."""
+
+    @property
+    def minter(self) -> MintsTokens | None:
+        """Itself as one that makes tokens; None where people log in to clusters in the realm."""
+        return None
+
+    @property
+    def packs_admin(self) -> AdmitsPacks | None:
+        """Itself as one whose clusters can have profiles; None where they cannot."""
+        return None
+
+    @property
+    def balancer(self) -> BalancesMembers | None:
+        """Itself as one whose control planes may have several members; None where they have one."""
+        return None
+
+    @property
+    def snapshot_keeper(self) -> KeepsSnapshots | None:
+        """Itself as one that keeps snapshots of etcd in its cloud; None where there are none."""
+        return None
 
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
         """The faults that names, settings and the catalogue show. Makes no call."""

@@ -11,7 +11,8 @@ from stockyard.domain.records import CloudAccount, Cluster, LaunchGroup, NodeCla
 from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.states import MachineState
 from stockyard.errors import InsufficientCapacity
-from stockyard.ports.clusters import Ledger, Outcome
+from stockyard.ports.cloud_work import Ledger
+from stockyard.ports.clusters import Outcome
 
 
 class Group(Protocol):

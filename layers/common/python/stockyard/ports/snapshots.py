@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.frozen import dataclass
-from stockyard.ports.clusters import CloudWork
+from stockyard.ports.cloud_work import CloudWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,6 @@ class Snapshot:
     kubernetes_version: str = ""
 
 
-@runtime_checkable
 class KeepsSnapshots(Protocol):
     """A driver whose clusters' machines put snapshots of etcd into a store of the cloud."""
 

@@ -16,7 +16,7 @@ from stockyard.errors import CredentialsRevoked, Fenced, IllegalTransition, NotF
 from stockyard.operations.clusters.access import kubeconfig, tokens
 from stockyard.operations.clusters.kept_secrets import minter
 from stockyard.ports import Remove
-from stockyard.ports.clusters import ADMIN, OPERATOR, VIEWER, ClusterToken, MintsTokens
+from stockyard.ports.clusters import ADMIN, OPERATOR, VIEWER, ClusterToken
 from tests.unit.operations.conftest import World
 from tests.unit.operations.minting import AUTHORITY, ENDPOINT, Minting
 
@@ -31,7 +31,7 @@ def user_of(config: Mapping[str, Any]) -> Any:
 
 
 def test_the_driver_is_one_that_mints(minting: Minting, world: World) -> None:
-    assert isinstance(minting.driver, MintsTokens)
+    assert minting.driver.minter is minting.driver
     assert minter(world.services, minting.cluster) is None
     assert minter(minting.services, minting.cluster) is minting.driver
 

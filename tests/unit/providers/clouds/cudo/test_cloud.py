@@ -13,7 +13,6 @@ from local.vault.server import VaultServer, app_role, ask
 from stockyard.domain.records import CloudAccount
 from stockyard.domain.values.ids import account_secret
 from stockyard.errors import CredentialsRevoked, NotFound, VendorRefused, VendorUnavailable
-from stockyard.ports.clouds import SellsByAccount
 from stockyard.providers.clouds.cudo import marks, sheets
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.cloud import CudoCloud
@@ -229,7 +228,7 @@ def test_digits_in_a_name_and_copies_of_an_id_are_no_clusters(yard: Yard) -> Non
 
 def test_an_account_is_offered_what_its_project_is(yard: Yard) -> None:
     moment = "2026-01-31T12:00:00.000Z"
-    assert isinstance(yard.cloud, SellsByAccount)
+    assert yard.cloud.sells_by_account
     sheet = sheets.read(yard.cloud.offers(ACCOUNT, "acme", moment))
     assert sheet.moment == moment
     assert [(kind.name, kind.data_center) for kind in sheet.types] == [(o.name, o.data_center) for o in yard.cudo.stock]

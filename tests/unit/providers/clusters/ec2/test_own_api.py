@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 from stockyard.errors import VendorRefused
-from stockyard.ports.clusters import AdmitsPacks, CloudWork
+from stockyard.ports.cloud_work import CloudWork
 from stockyard.providers.clusters.ec2.provider import Ec2ClusterDriver, Ec2Config
 from stockyard.providers.kubernetes.client import ClientCertificate
 from tests.harness.worlds.memory_kubernetes import MemoryKubernetes
@@ -44,7 +44,7 @@ def work(yard: Any) -> CloudWork:
 def test_packs_are_applied_by_the_account_and_not_by_the_admin(
     driver: Ec2ClusterDriver, api: MemoryKubernetes, work: CloudWork
 ) -> None:
-    assert isinstance(driver, AdmitsPacks)
+    assert driver.packs_admin is driver
     driver.packs_api(work)
     assert api.users == ["admin", "token-1"]
     assert ("ClusterRoleBinding", "", "stockyard-packs-account") in api.objects

@@ -12,7 +12,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from stockyard.errors import VendorRefused, VendorUnavailable
-from stockyard.ports.clusters import AdmitsPacks
 from stockyard.providers.clouds.aws import cluster_tokens
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clusters.eks import addons, names
@@ -151,7 +150,7 @@ def test_objects_are_applied_by_a_token_of_the_tenants_role(eks: Any, run: Run, 
 
 def test_packs_are_applied_by_an_account_that_the_tenants_role_makes(eks: Any, run: Run, api: MemoryKubernetes) -> None:
     run("control_plane")
-    assert isinstance(eks.provider, AdmitsPacks)
+    assert eks.provider.packs_admin is eks.provider
     eks.provider.packs_api(eks.work("profile"))
     assert api.asked == [(eks.cluster.endpoint, eks.cluster.certificate_authority)] * 2
     admin, account = api.users

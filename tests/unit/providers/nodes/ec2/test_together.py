@@ -16,7 +16,6 @@ from stockyard.errors import InsufficientCapacity, NotYetVisible, PermissionDeni
 from stockyard.operations.node_claims.launch_groups import StoreGroup
 from stockyard.ports import Check, Create, Outcome
 from stockyard.ports.node_work import NodeWork
-from stockyard.ports.nodes import LaunchesTogether
 from stockyard.settings import Settings
 
 GROUP = "lgr_01KDVJXQ80000000000000000A"
@@ -91,7 +90,6 @@ def tags_of(item: dict[str, Any]) -> dict[str, str]:
 
 
 def test_one_call_launches_machine_for_each_member(members: Members, sent: list[dict[str, Any]]) -> None:
-    assert isinstance(members.hand.source, LaunchesTogether)
     machines = [members.launch(number) for number in range(COUNT)]
     assert sorted(machines) == sorted(members.alive())
     assert [request["TargetCapacitySpecification"]["TotalTargetCapacity"] for request in sent] == [COUNT]

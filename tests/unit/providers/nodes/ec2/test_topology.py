@@ -10,7 +10,6 @@ import pytest
 from stockyard.domain.nodes.records import NodeEnvironment, NodeProvider
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.requirements import Requirement
-from stockyard.ports.nodes import HasTopology, NeedsImages
 from stockyard.providers.nodes.ec2.place import Place
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes
 from stockyard.providers.nodes.ec2.topology import architectures, out_of_reach, out_of_zone, zone_ids, zones_of
@@ -41,7 +40,7 @@ def test_environment_has_zones_until_document_changes() -> None:
 
 
 def test_images_are_known_with_the_environment_of_the_document() -> None:
-    assert isinstance(Ec2Nodes, NeedsImages)
+    assert Ec2Nodes.needs_images
     assert architectures(provider(), THERE) == {"amd64"}
     assert architectures(provider(generation=2), THERE) == architectures(provider(), None) == frozenset()
 
@@ -111,4 +110,4 @@ def test_claim_without_cluster_is_out_of_reach() -> None:
 
 
 def test_simulated_machines_are_always_in_reach() -> None:
-    assert not isinstance(SimulatedNodes(lambda _tenant: pytest.fail("no record is read")), HasTopology)
+    assert not SimulatedNodes.has_topology

@@ -8,7 +8,6 @@ from typing import Any
 from stockyard.domain.nodes.node_types import CAPACITY_BLOCK, ON_DEMAND, SPOT
 from stockyard.domain.records import NodeEnvironment
 from stockyard.domain.values.requirements import ZONE, Requirement, Requirements
-from stockyard.ports.nodes import NamesZones, NeedsImages
 
 MOMENT = "2026-01-31T12:00:00.000Z"
 
@@ -84,5 +83,4 @@ def test_images_are_for_one_architecture_and_zones_have_ids(yard: Any) -> None:
     assert ids.keys() == yard.source.zones(yard.provider, found_environment)
     assert all(zone_id.startswith("use1-az") for zone_id in ids.values())
     assert yard.source.zone_ids(replace(yard.provider, generation=9), found_environment) == {}
-    assert isinstance(yard.source, NamesZones)
-    assert isinstance(yard.source, NeedsImages)
+    assert yard.source.needs_images

@@ -10,7 +10,6 @@ from stockyard.lifecycle.nodes.node_phases import MACHINE_PHASE
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.node_claims.comparisons import compare_machine
 from stockyard.operations.node_claims.work import node_work
-from stockyard.ports.nodes import Compares
 from tests.workflows.machine_life import CLAIM
 from tests.workflows.terraform_life import TerraformLife
 
@@ -37,7 +36,7 @@ def drift(life: NodeLife) -> str | None:
     assert claim is not None
     source, work = node_work(life.nodes.services, claim, MACHINE_PHASE, Fence.of(claim))
     comparing: object = source
-    assert isinstance(comparing, Compares)
+    assert comparing.compares
     return comparing.drift(work)
 
 

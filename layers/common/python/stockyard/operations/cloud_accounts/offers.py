@@ -11,7 +11,7 @@ from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import StockyardError, VendorRefused, VendorTimeout, VendorUnavailable
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Clock, Put, Registry
-from stockyard.ports.clouds import SellsByAccount
+from stockyard.ports.clouds import Cloud
 
 MOST_TIME = timedelta(minutes=2)
 """How long a run begins with further accounts. The rest has its turn in a later run: each begins somewhere else."""
@@ -102,6 +102,6 @@ def _new_sheet(services: Services, account: CloudAccount) -> PriceSheet | None:
     return PriceSheet(ids.account_sheet(account.id), moment, data)
 
 
-def _seller(services: Services, account: CloudAccount) -> SellsByAccount | None:
-    cloud: object = services.clouds.get(account.provider)
-    return cloud if isinstance(cloud, SellsByAccount) else None
+def _seller(services: Services, account: CloudAccount) -> Cloud | None:
+    cloud = services.clouds.get(account.provider)
+    return cloud if cloud is not None and cloud.sells_by_account else None

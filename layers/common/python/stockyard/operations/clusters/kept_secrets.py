@@ -86,8 +86,7 @@ def secret_name(services: Services, cluster: Cluster) -> str:
 
 def minter(services: Services, cluster: Cluster) -> MintsTokens | None:
     """The cluster's driver, if the cloud admits people to the cluster; None where they log in to it in the realm."""
-    driver: object = services.cluster_drivers[cluster.driver]
-    return driver if isinstance(driver, MintsTokens) else None
+    return services.cluster_drivers[cluster.driver].minter
 
 
 def _holder(services: Services, name: str) -> Cluster:

@@ -37,8 +37,8 @@ from stockyard.operations.machines.attest import issue_control_plane_token
 from stockyard.operations.machines.boot import last_words
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.services import Services
-from stockyard.ports import Outcome, ShowsConsole
-from stockyard.ports.clusters import TOKEN, AttestsControlPlane
+from stockyard.ports import Outcome
+from stockyard.ports.clusters import TOKEN
 
 
 class PhaseTimedOut(ClusterCouldNotBeDeployed):
@@ -51,8 +51,7 @@ def _ensure(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: 
         outcome = end_kept(RUNNER, services, fence, cluster)
         return Outcome(False, outcome.message, wait_seconds=1 if outcome.done else outcome.wait_seconds)
     driver, work = cloud_work(services, cluster, phase.name, fence)
-    attests: object = driver
-    if phase.machine and isinstance(attests, AttestsControlPlane) and attests.attestation(cluster) == TOKEN:
+    if phase.machine and driver.attestation(cluster) == TOKEN:
         work = replace(work, machine_token=issue_control_plane_token(services, cluster, fence))
     if phase.with_agent:
         work = replace(work, agent=agent_documents(services, cluster))
@@ -66,7 +65,7 @@ def _console(services: Services, cluster: Cluster, fence: Fence[Cluster]) -> str
     if not lines_of(services, cluster.id, MACHINE_PHASE):
         return None
     driver, work = cloud_work(services, cluster, MACHINE_PHASE, fence)
-    return driver.console(work) if isinstance(driver, ShowsConsole) else None
+    return driver.console(work)
 
 
 def _remove(services: Services, cluster: Cluster, fence: Fence[Cluster], phase: Phase) -> Outcome:

@@ -15,7 +15,6 @@ from stockyard.domain.values.prices import MEMBER, PriceItem
 from stockyard.domain.values.states import ClusterStatus
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.services import Services
-from stockyard.ports.clusters import ServesNodeGroups
 
 CLUSTER, NODES = "cluster", "nodes"
 """Kinds of lines: something of a cluster that is no node, and nodes of one pool, type and capacity type."""
@@ -69,8 +68,8 @@ def of_clusters(
 def of_groups(services: Services, clusters: Iterable[Cluster]) -> Iterator[CostPart]:
     """The nodes that groups of new clusters will have by themselves, before there are claims for them."""
     for cluster in clusters:
-        driver: object = services.cluster_drivers.get(cluster.driver)
-        if cluster.status in COMING and isinstance(driver, ServesNodeGroups):
+        driver = services.cluster_drivers.get(cluster.driver)
+        if cluster.status in COMING and driver is not None:
             for item in driver.group_items(cluster, services.prices):
                 yield CostPart(NODES, cluster.id, "", item.name, "", item.hour, cluster.created_at, item.quantity)
 

@@ -13,7 +13,6 @@ from stockyard.domain.records import NodeClaim, NodeEnvironment, NodeProvider, P
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.catalog import Catalog
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import NamesZones
 
 
 @dataclass(slots=True)
@@ -59,8 +58,8 @@ class PresentPrices:
 
     def _ids(self, cluster_id: str, provider: NodeProvider | None) -> Mapping[str, str]:
         """The ids of the zones in which the cluster has machines of the provider, by name."""
-        source: object = self.services.node_sources.get(provider.kind) if provider is not None else None
-        if provider is None or not isinstance(source, NamesZones):
+        source = self.services.node_sources.get(provider.kind) if provider is not None else None
+        if provider is None or source is None or source.zone_id_label is None:
             return {}
         mark = (cluster_id, provider.id)
         if mark not in self._zone_ids:

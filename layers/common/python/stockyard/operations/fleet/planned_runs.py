@@ -12,15 +12,14 @@ from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.services import Services
 from stockyard.ports.node_work import NewNode
-from stockyard.ports.nodes import MakesByRuns
 
 
 def planned_run(
     services: Services, provider: NodeProvider | None, draft: NodeClaim, placement: Placement
 ) -> tuple[dict[str, Any] | None, str | None]:
     """The run that would make the claim's node, and why there is none; the document of a shared provider is hidden."""
-    source: object = services.node_sources.get(provider.kind) if provider is not None else None
-    if provider is None or not isinstance(source, MakesByRuns):
+    source = services.node_sources.get(provider.kind) if provider is not None else None
+    if provider is None or source is None or not source.makes_by_runs:
         return None, "No template makes the node that would be chosen."
     if is_foreign(services.tenant, provider):
         return None, f"The template of {provider.name} is the platform's, which alone can plan its runs."

@@ -34,7 +34,6 @@ from stockyard.operations.node_providers.catalog import Catalog, availability, l
 from stockyard.operations.node_providers.images import Architectures, images_of
 from stockyard.operations.node_providers.reach import out_of_reach as why_out_of_reach
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import HasTopology, NamesZones, TakesFromGroups
 from stockyard.scheduling.bidding import offering_of
 from stockyard.scheduling.match import (
     OPTIONS,
@@ -92,22 +91,22 @@ def supply(services: Services, cluster: Cluster | None) -> Supply:
     grouped: set[str] = set()
     environments: dict[str, NodeEnvironment | None] = {}
     for name, provider in catalog.providers.items():
-        source: object = services.node_sources.get(provider.kind)
-        if isinstance(source, TakesFromGroups):
+        source = services.node_sources.get(provider.kind)
+        if source is not None and source.takes_from_groups:
             grouped.add(name)
         if cluster is None:
             continue
         if why_out_of_reach(source, provider, cluster):
             out_of_reach.add(name)
             continue
-        if not isinstance(source, HasTopology):
+        if source is None or not source.has_topology:
             continue
         environment = environments[name] = services.store.get(NodeEnvironment, environment_id(cluster.id, provider.id))
         if environment is not None and environment.is_stale:
             environment = None
         if reached_zones := source.zones(provider, environment):
             zones[name] = reached_zones
-        if isinstance(source, NamesZones):
+        if source.zone_id_label is not None:
             zone_ids[name] = source.zone_ids(provider, environment)
     scarce = availability(services, catalog, services.clock.now())
     reach = (frozenset(out_of_reach), frozenset(grouped))

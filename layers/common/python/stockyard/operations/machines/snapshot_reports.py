@@ -22,7 +22,7 @@ from stockyard.operations.engine.advance import until_written
 from stockyard.operations.machines.bootstrap import recorded_machine
 from stockyard.operations.services import Services
 from stockyard.ports import Put, Replace
-from stockyard.ports.snapshots import KeepsSnapshots, SnapshotStore
+from stockyard.ports.snapshots import SnapshotStore
 
 SNAPSHOTS = "snapshots"
 """The fact of a cluster: ``since`` there should be snapshots; ``slot`` and ``until`` when a member has it; the last
@@ -63,10 +63,11 @@ def answer_member(
 
 def _due(services: Services, cluster: Cluster) -> Due | None:
     schedule = snapshots.schedule_of(cluster.settings)
-    driver: object = services.cluster_drivers.get(cluster.driver)
-    if schedule is None or cluster.status != "ready" or not isinstance(driver, KeepsSnapshots):
+    driver = services.cluster_drivers.get(cluster.driver)
+    keeper = driver.snapshot_keeper if driver is not None else None
+    if schedule is None or cluster.status != "ready" or keeper is None:
         return None
-    store = driver.snapshot_store(cluster)
+    store = keeper.snapshot_store(cluster)
     now = services.clock.now()
     slot, memory = schedule.slot(now), memory_of(services, cluster.id)
     is_taken = cluster.last_snapshot >= slot

@@ -19,7 +19,6 @@ from stockyard.errors import Conflict
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Put, Replace, Write
-from stockyard.ports.clusters import AdoptsNodes
 
 DETAIL_TYPE = "UnclaimedNodes"
 """The detail type of the event that wakes the passes over pools, so that such nodes have claims in seconds."""
@@ -82,8 +81,8 @@ def _wake(services: Services, fact: Fact, cluster: Cluster, machines: Machines) 
 def _of_groups(services: Services, cluster: Cluster, nodes: Iterable[Mapping[str, Any]]) -> Machines:
     """The machines of nodes without a claim's label, by the pools of their groups."""
     candidates = [node for node in nodes if not node.get("claim")]
-    driver: object = services.cluster_drivers.get(cluster.driver) if candidates else None
-    if not isinstance(driver, AdoptsNodes):
+    driver = services.cluster_drivers.get(cluster.driver) if candidates else None
+    if driver is None:
         return {}
     machines: dict[str, list[str]] = {}
     places = (driver.group_of_node(cluster, node) for node in candidates)

@@ -20,7 +20,6 @@ from stockyard.operations.node_claims.work import node_work
 from stockyard.operations.node_providers.catalog import source_of
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
-from stockyard.ports.nodes import Compares, FollowsTemplates
 
 MOST = 20
 """Machines that one sweep of a place compares: a comparison may take its vendor a while. The others are next."""
@@ -36,9 +35,10 @@ def to_compare(
     template that each is compared with; at most ``MOST``."""
     marks: dict[str, str] = {}
     for provider in providers.values():
-        if isinstance(services.node_sources.get(provider.kind), Compares):
-            source: object = source_of(services, provider)
-            marks[provider.id] = source.template_mark(provider) if isinstance(source, Compares) else ""
+        kind_source = services.node_sources.get(provider.kind)
+        source = source_of(services, provider) if kind_source is not None and kind_source.compares else None
+        if source is not None and (mark := source.template_mark(provider)) is not None:
+            marks[provider.id] = mark
     if not marks:
         return []
     now = services.clock.now()
@@ -59,11 +59,10 @@ def compare_machine(services: Services, claim_id: str, mark: str) -> str | None:
     if claim is None or not has_machine(claim):
         return None
     source, work = node_work(services, claim, MACHINE_PHASE, Fence.of(claim))
-    comparing: object = source
-    if not isinstance(comparing, Compares):
+    if not source.compares:
         return None
-    words = comparing.drift(work)
-    move = comparing.moved(work) if words and isinstance(comparing, FollowsTemplates) else None
+    words = source.drift(work)
+    move = source.moved(work) if words else None
     words = " ".join(filter(None, (move, words)))[:MOST_WORDS] or None
     compared = replace(claim, compared_at=services.now(), compared_as=mark, machine_drift=words)
     reasons = (() if words is None else (MACHINE,)) if move is None else (MOVED,)

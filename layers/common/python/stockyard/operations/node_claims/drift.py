@@ -27,7 +27,6 @@ from stockyard.operations.node_providers.visible import users
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
 from stockyard.ports.node_work import NodeWork
-from stockyard.ports.nodes import Drifts, NamesZones
 
 MOST = 200
 """Claims that one look after a change writes at most; the sweep goes on with the others."""
@@ -77,14 +76,15 @@ def _priced(placement: Placement, node_type: NodeType, ids: Mapping[str, str]) -
 
 def _zone_id(services: Services, work: NodeWork, zone: str) -> Mapping[str, str]:
     """The label that says the id of the zone, where the node's source knows it."""
-    source: object = services.node_sources.get(work.provider.kind)
+    source = services.node_sources.get(work.provider.kind)
+    label = source.zone_id_label if source is not None else None
     zone_id = _zone_ids(services, work).get(zone)
-    return {source.zone_id_label: zone_id} if zone_id and isinstance(source, NamesZones) else {}
+    return {label: zone_id} if label is not None and zone_id else {}
 
 
 def _zone_ids(services: Services, work: NodeWork) -> Mapping[str, str]:
-    source: object = services.node_sources.get(work.provider.kind)
-    return source.zone_ids(work.provider, work.environment) if isinstance(source, NamesZones) else {}
+    source = services.node_sources.get(work.provider.kind)
+    return source.zone_ids(work.provider, work.environment) if source is not None else {}
 
 
 def _minor(work: NodeWork) -> str:
@@ -128,9 +128,10 @@ def compare(services: Services, provider: NodeProvider | None, claim: NodeClaim)
         return None
     if claim.deleting or claim.phase == FAILED:
         return None
-    source: object = services.node_sources.get(provider.kind)
-    still_offers = source.still_offers if isinstance(source, Drifts) else drift.still_declared
-    now = drift.fingerprint(provider, claim, placed, offered=still_offers(provider, placed))
+    source = services.node_sources.get(provider.kind)
+    offered = source.still_offers(provider, placed) if source is not None else None
+    offered = drift.still_declared(provider, placed) if offered is None else offered
+    now = drift.fingerprint(provider, claim, placed, offered=offered)
     noted_drift = drift.note_drift(claim, drift.differences(claim.drift_hash, now), services.now())
     latest = services.store.get(NodeProvider, provider.id) if noted_drift is not None else None
     if noted_drift is None or latest is None or latest.version != provider.version:

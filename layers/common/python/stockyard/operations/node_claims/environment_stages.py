@@ -13,17 +13,17 @@ from stockyard.operations.node_claims.work import environment_work
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
 from stockyard.ports.node_work import EnvironmentWork
-from stockyard.ports.nodes import TellsStages
+from stockyard.ports.nodes import NodeSource
 
 SYNCED = "Synced"
 """End of the names of conditions that say whether a stage is as the document says."""
 
 
-def note_stages(services: Services, source: object, work: EnvironmentWork) -> None:
+def note_stages(services: Services, source: NodeSource, work: EnvironmentWork) -> None:
     """Say on the environment how its stages stand. One that stands, but not as the document says, is set up again with
     the next claim that uses it. Who has changed the environment meanwhile was first: the next look says it."""
     environment = services.store.get(NodeEnvironment, work.environment.id)
-    if environment is None or not isinstance(source, TellsStages):
+    if environment is None or not source.tells_stages:
         return
     conditions = environment.conditions
     for condition in source.environment_conditions(work):

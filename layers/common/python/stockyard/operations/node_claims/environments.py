@@ -22,7 +22,7 @@ from stockyard.operations.node_providers.visible import named
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Outcome, Remove, Replace
 from stockyard.ports.node_work import NodeWork
-from stockyard.ports.nodes import GrowsOld, HasTopology, NamesZones, NeedsImages, NodeSource
+from stockyard.ports.nodes import NodeSource
 from stockyard.scheduling.rules import lacks_image
 
 PROVISIONED = "Provisioned"
@@ -75,7 +75,7 @@ def _refreshed(
 
     What cannot be found just now may stay old: the claim's machine is worth more, and the next claim looks again.
     """
-    is_old = isinstance(source, GrowsOld) and source.is_stale(environment, work.provider, services.clock.now())
+    is_old = source.is_stale(environment, work.provider, services.clock.now())
     if not (is_old or environment.is_stale) or work.cluster is None:
         return environment
     _, setting_up = environment_work(services, environment, work.cluster, fence.operation_id)
@@ -89,11 +89,11 @@ def _refreshed(
     return refreshed
 
 
-def _check_zone(claim: NodeClaim, source: object, provider: NodeProvider, environment: NodeEnvironment) -> None:
+def _check_zone(claim: NodeClaim, source: NodeSource, provider: NodeProvider, environment: NodeEnvironment) -> None:
     """Nothing was refused that others could not have: the scheduler, which knows the zones now, looks elsewhere."""
-    ids = source.zone_ids(provider, environment) if isinstance(source, NamesZones) else {}
+    ids = source.zone_ids(provider, environment)
     zones = by_name(Requirements.of(claim.requirements), ids).get(ZONE)
-    if zones is None or not isinstance(source, HasTopology):
+    if zones is None or not source.has_topology:
         return
     why = source.out_of_zone(provider, environment, zones)
     if why:
@@ -101,11 +101,11 @@ def _check_zone(claim: NodeClaim, source: object, provider: NodeProvider, enviro
 
 
 def _check_image(
-    services: Services, claim: NodeClaim, source: object, provider: NodeProvider, environment: NodeEnvironment
+    services: Services, claim: NodeClaim, source: NodeSource, provider: NodeProvider, environment: NodeEnvironment
 ) -> None:
     """As ``_check_zone``: the scheduler knows by now for which architectures there are images. A claim of which nothing
     is left that a plan has narrowed it to fails, so that its pool plans anew."""
-    if not isinstance(source, NeedsImages) or claim.placement is None:
+    if not source.needs_images or claim.placement is None:
         return
     images = {provider.name: source.architectures(provider, environment)}
     known_types = load_catalog(services).node_types

@@ -18,7 +18,6 @@ from stockyard.lifecycle.nodes.node_claim import PENDING
 from stockyard.operations.engine.advance import TRIES
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Remove, Replace
-from stockyard.ports.nodes import LaunchesTogether
 
 MOST_TRIES = 50
 """Tries to write what a call has made: each member may leave in between, and it must not be lost."""
@@ -39,10 +38,8 @@ def form(
     most: dict[Alike, int] = {}
     for claim, placement in placed:
         provider = providers[placement.provider_id]
-        source: object = services.node_sources.get(provider.kind)
-        limit = 1
-        if isinstance(source, LaunchesTogether):
-            limit = source.together(provider, placement.capacity_type, claim.properties)
+        source = services.node_sources.get(provider.kind)
+        limit = source.together(provider, placement.capacity_type, claim.properties) if source is not None else 1
         if limit > 1 and claim.cluster_id:
             key = _equal(claim, placement)
             alike.setdefault(key, []).append(claim)

@@ -50,7 +50,7 @@ from stockyard.operations.node_providers.catalog import load as load_catalog
 from stockyard.operations.services import Services
 from stockyard.ports import Outcome, Remove, Write
 from stockyard.ports.clusters import TOKEN
-from stockyard.ports.nodes import BLOCKER, Attests, LooksTogether, ShowsNodeConsole, Switches
+from stockyard.ports.nodes import BLOCKER
 
 LOOK_AGAIN, LOOK_LATE = 15, 60
 """Seconds until the next look at a machine whose vendor cannot tell when it is ready: at least, and at most."""
@@ -65,7 +65,7 @@ Work = Callable[[Services, NodeClaim, Fence[NodeClaim]], Outcome]
 
 def _launch(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Outcome:
     source, work = node_work(services, claim, MACHINE_PHASE, fence)
-    if work.cluster is not None and isinstance(source, Attests) and source.attestation(work.provider) == TOKEN:
+    if work.cluster is not None and source.attestation(work.provider) == TOKEN:
         work = replace(work, machine_token=issue_token(services, claim, fence))
     try:
         outcome = source.launch(work)
@@ -98,7 +98,7 @@ def _register(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> 
     if observed_node is not None:
         return _joined(str(observed_node["name"]))
     source, work = node_work(services, claim, MACHINE_PHASE, fence)
-    machine = source.glance(work) if isinstance(source, LooksTogether) else source.look(work)
+    machine = source.glance(work)
     if machine.state in ("absent", "gone"):
         raise NodeCouldNotBeProvisioned("The machine was ended before its node joined.")
     if machine.node_name:
@@ -138,7 +138,7 @@ def _power(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Out
 def _switch(services: Services, claim: NodeClaim, state: DesiredPower, fence: Fence[NodeClaim]) -> Outcome:
     """Switch the machine. Nobody comes here without a source that can, unless a release took that from its kind."""
     source, work = node_work(services, claim, MACHINE_PHASE, fence)
-    if not isinstance(source, Switches):
+    if not source.switches:
         raise NodeCouldNotBeProvisioned(str(why_not(services, claim)))
     return source.power(work, state)
 
@@ -282,7 +282,7 @@ def _console(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> s
     if claim.placement is None or not lines_of(services, claim.id, MACHINE_PHASE):
         return None
     source, work = node_work(services, claim, MACHINE_PHASE, fence)
-    return source.console(work) if isinstance(source, ShowsNodeConsole) else None
+    return source.console(work)
 
 
 def _power_in(outcome: Outcome) -> str:

@@ -16,7 +16,6 @@ from stockyard.operations.engine.advance import change_writes, until_written
 from stockyard.operations.engine.find import find_claim
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace
-from stockyard.ports.nodes import Switches
 
 
 @until_written("claim changes too often to be switched")
@@ -54,8 +53,8 @@ def why_not(services: Services, claim: NodeClaim) -> str | None:
     that has no provider yet."""
     placed = claim.placement
     provider = services.store.get(NodeProvider, placed.provider_id) if placed is not None else None
-    source: object = services.node_sources.get(provider.kind) if provider is not None else None
-    if provider is None or source is None or isinstance(source, Switches):
+    source = services.node_sources.get(provider.kind) if provider is not None else None
+    if provider is None or source is None or source.switches:
         return None
     return f"Machines of node provider {provider.name} are of kind {provider.kind}, which switches none on or off."
 

@@ -20,7 +20,6 @@ from stockyard.operations.node_claims.lost_machines import MOST, has_machine
 from stockyard.operations.node_claims.work import node_work
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
-from stockyard.ports.nodes import EndsMachines
 
 ASK_BEFORE = timedelta(hours=2)
 """So long before its end a reservation is asked for again: until an hour before, its owner may have it last longer."""
@@ -48,7 +47,7 @@ def ask(services: Services, claim_id: str) -> None:
     if claim is None or not has_machine(claim):
         return
     source, work = node_work(services, claim, MACHINE_PHASE, Fence.of(claim))
-    reserved_until = source.ends_at(work) if isinstance(source, EndsMachines) else None
+    reserved_until = source.ends_at(work)
     if reserved_until != claim.reserved_until:
         services.store.commit(Replace(replace(claim, reserved_until=reserved_until, version=claim.version + 1)))
         watch_end(services, [replace(claim, reserved_until=reserved_until)])

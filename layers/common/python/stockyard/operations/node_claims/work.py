@@ -18,7 +18,7 @@ from stockyard.operations.node_claims.launch_groups import StoreGroup
 from stockyard.operations.node_claims.machine_holds import StoreHolds
 from stockyard.operations.services import Services
 from stockyard.ports.node_work import EnvironmentWork, NodeWork
-from stockyard.ports.nodes import NodeSource, TakesFromGroups, TakesHosts
+from stockyard.ports.nodes import NodeSource
 
 KUBECONFIG = "kubeconfig"
 """Name of the secret with a cluster's kubeconfig."""
@@ -47,8 +47,8 @@ def node_work(services: Services, claim: NodeClaim, phase: str, fence: Fence[Nod
     key = environment_id(claim.cluster_id, provider.id) if claim.cluster_id else ""
     environment = services.store.get(NodeEnvironment, key) if key else None
     owner = Owner.of_claim(claim, fence.operation_id, fence.attempt, *_place(provider, account))
-    place = source.place_of_hosts(provider, account) if isinstance(source, TakesHosts) else None
-    has_holds = place is not None or isinstance(source, TakesFromGroups)
+    place = source.place_of_hosts(provider, account)
+    has_holds = place is not None or source.takes_from_groups
     work = NodeWork(
         tenant=services.tenant,
         installation=services.installation,

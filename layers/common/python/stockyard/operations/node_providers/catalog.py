@@ -17,7 +17,7 @@ from stockyard.operations.cloud_accounts.of_provider import account_number, acco
 from stockyard.operations.listing import every
 from stockyard.operations.node_providers.visible import all_providers, by_name
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import CountsStock, LaunchesSlowly, NodeSource, Reserves, SellsFromSheet, TracksPrices
+from stockyard.ports.nodes import NodeSource
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability
 
@@ -60,7 +60,7 @@ class Stock:
         return total if declared_most is None else min(total, declared_most)
 
 
-Key = tuple[str, tuple[tuple[str, int, str], ...], int]
+Key = tuple[str, tuple[tuple[str, int, str | None], ...], int]
 """Tenant, its providers' ids and versions and as of when their moving prices are, and the quarter of an hour."""
 
 
@@ -80,25 +80,24 @@ def load(services: Services) -> Catalog:
     return catalog
 
 
-def _prices_as_of(services: Services, provider: NodeProvider) -> str:
-    source: object = services.node_sources.get(provider.kind)
-    prices = source.prices_as_of(provider) if isinstance(source, TracksPrices) else ""
+def _prices_as_of(services: Services, provider: NodeProvider) -> str | None:
+    source = services.node_sources.get(provider.kind)
+    prices = source.prices_as_of(provider) if source is not None else None
     stock = stock_of(services, provider)
     return prices if stock is None else f"{prices} {stock.counted_at}"
 
 
 def stock_of(services: Services, provider: NodeProvider) -> Stock | None:
     """Count of the provider's machines; None where they are not counted."""
-    if not isinstance(services.node_sources.get(provider.kind), CountsStock):
+    source = services.node_sources.get(provider.kind)
+    if source is None or not source.counts_stock:
         return None
     return _stock(source_of(services, provider), provider)
 
 
-def _stock(source: object, provider: NodeProvider) -> Stock | None:
-    if not isinstance(source, CountsStock):
-        return None
-    totals = source.totals(provider)
-    return None if totals is None else Stock(totals, source.counted_at(provider))
+def _stock(source: NodeSource | None, provider: NodeProvider) -> Stock | None:
+    totals = source.totals(provider) if source is not None else None
+    return None if source is None or totals is None else Stock(totals, source.counted_at(provider))
 
 
 def build(services: Services, providers: list[NodeProvider]) -> Catalog:
@@ -143,10 +142,9 @@ def source_of(services: Services, provider: NodeProvider) -> NodeSource | None:
     """The provider's source, with the last offer to its cloud account where the node types come from there; None of a
     kind that is not built."""
     source = services.node_sources.get(provider.kind)
-    seller: object = source
-    number = account_number(services, provider) if isinstance(seller, SellsFromSheet) else None
-    if isinstance(seller, SellsFromSheet) and number is not None:
-        return seller.with_sheet(services.prices.sheet(int(number)))
+    number = account_number(services, provider) if source is not None and source.sells_from_sheet else None
+    if source is not None and number is not None:
+        return source.with_sheet(services.prices.sheet(int(number)))
     return source
 
 
@@ -202,19 +200,19 @@ def refusals(services: Services, provider: NodeProvider) -> Sequence[RefusedOffe
 def limits_of(services: Services, claim: NodeClaim) -> Mapping[str, int]:
     """Seconds by phase that the claim's source asks for; see ``ports.nodes.LaunchesSlowly``. Empty for most."""
     provider, source = _source_of(services, claim)
-    return source.limits(provider) if provider is not None and isinstance(source, LaunchesSlowly) else {}
+    return source.limits(provider) if provider is not None and source is not None else {}
 
 
 def kubelet_args_of(services: Services, claim: NodeClaim) -> dict[str, str]:
     """The flags of the claim's kubelet: what its source says of the type, see ``ports.nodes.Reserves``, and what the
     claim says itself, which wins."""
     provider, source = _source_of(services, claim)
-    if provider is None or claim.placement is None or not isinstance(source, Reserves):
+    if provider is None or claim.placement is None or source is None:
         return dict(claim.kubelet_args)
     return {**source.kubelet_args(provider, claim.placement), **claim.kubelet_args}
 
 
-def _source_of(services: Services, claim: NodeClaim) -> tuple[NodeProvider | None, object]:
+def _source_of(services: Services, claim: NodeClaim) -> tuple[NodeProvider | None, NodeSource | None]:
     placed = claim.placement
     provider = services.store.get(NodeProvider, placed.provider_id) if placed is not None else None
     return provider, services.node_sources.get(provider.kind) if provider is not None else None

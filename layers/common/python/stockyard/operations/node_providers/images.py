@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from stockyard.domain.records import NodeEnvironment, NodeProvider
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import NeedsImages
 
 Architectures = Mapping[str, frozenset[str]]
 """Architectures, by Kubernetes' names, by the provider's."""
@@ -24,8 +23,8 @@ def images_of(
     images: dict[str, frozenset[str]] = {}
     likely: dict[str, frozenset[str]] = {}
     for provider in providers:
-        source: object = services.node_sources.get(provider.kind)
-        if not isinstance(source, NeedsImages):
+        source = services.node_sources.get(provider.kind)
+        if source is None or not source.needs_images:
             continue
         architectures = source.architectures(provider, environment_of(provider))
         (images if architectures else likely)[provider.name] = architectures or MOST_LIKELY

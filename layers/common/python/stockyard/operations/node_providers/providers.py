@@ -45,7 +45,6 @@ from stockyard.operations.quotas.limits import check_room, limit_of, refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Remove, Replace
 from stockyard.ports.clusters import Finding
-from stockyard.ports.nodes import Discovers, HasTopology, MakesByRuns, TakesHosts
 
 QUOTA = "node_providers"
 _WRITES = 90
@@ -86,9 +85,9 @@ def check_provider(
         return [FieldProblem(pointer(*at, *reference.field), problem)]
     account = account_of(services, provider) if reference is not None else None
     source = source_of(services, provider)
-    offers: object = source
-    if isinstance(offers, Discovers) and not provider.implicit:
-        services.price_requests.wait(offers.sheet(provider))
+    sheet = source.sheet(provider) if source is not None and not provider.implicit else None
+    if sheet is not None:
+        services.price_requests.wait(sheet)
     findings = source.inspect(provider, account) if source else ()
     return [FieldProblem(_place(finding, at), finding.detail) for finding in findings if not finding.warning]
 
@@ -121,8 +120,8 @@ def host_remarks(
 ) -> list[dict[str, Any]]:
     """Remarks of a dry run on which hosts of the tenant's own may be wiped and installed, each by its name; none where
     machines are made."""
-    source: object = source_of(services, provider)
-    findings = source.hosts_of_types(provider) if isinstance(source, TakesHosts) else ()
+    source = source_of(services, provider)
+    findings = source.hosts_of_types(provider) if source is not None else ()
     return [remark(_place(finding, at), finding.detail) for finding in findings]
 
 
@@ -247,10 +246,10 @@ def changed_provider(
 def _leaves_its_place(services: Services, provider: NodeProvider, changed: NodeProvider) -> bool:
     """Whether machines of the changed provider would be looked for somewhere else. A source whose nodes are made by
     runs keeps with each where it was made."""
-    source: object = services.node_sources.get(provider.kind)
-    if isinstance(source, HasTopology):
+    source = services.node_sources.get(provider.kind)
+    if source is not None and source.has_topology:
         return source.location(changed) != source.location(provider)
-    if source is None or isinstance(source, MakesByRuns):
+    if source is None or source.makes_by_runs:
         return False
     return account_number(services, changed) != account_number(services, provider)
 

@@ -12,7 +12,7 @@ from stockyard.domain.nodes.offers import ClusterVersion, InstanceOffer, RegionO
 from stockyard.domain.records import CloudAccount, Cluster, NodeProvider
 from stockyard.domain.values import times
 from stockyard.ports import Clock, Registry
-from stockyard.ports.nodes import Discovers, NodeSource
+from stockyard.ports.nodes import NodeSource
 
 FRESH = timedelta(days=1) - timedelta(minutes=10)
 """How long a sheet is left as it is. Less than a day, so that the run of the same time tomorrow finds it too old."""
@@ -124,9 +124,10 @@ class CatalogRefresh:
         clusters = self.registry.all(Cluster)
         regions.update(str(cluster.settings.get("region_name") or "") for _, cluster in clusters if self._here(cluster))
         for _, provider in self.registry.all(NodeProvider):
-            source: object = self.node_sources.get(provider.kind)
-            if isinstance(source, Discovers):
-                regions.add(source.sheet(provider))
+            source = self.node_sources.get(provider.kind)
+            region = source.sheet(provider) if source is not None else None
+            if region is not None:
+                regions.add(region)
         return sorted(regions.intersection(self.market.regions()))
 
     def _here(self, record: CloudAccount | Cluster) -> bool:

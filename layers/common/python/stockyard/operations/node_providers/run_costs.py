@@ -8,7 +8,6 @@ from stockyard.domain.nodes.node_types import NodeType
 from stockyard.domain.records import NodeProvider
 from stockyard.domain.values.notes import Note, remark
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import MakesByRuns
 
 DAYS_A_MONTH = 365 / 12
 
@@ -18,8 +17,8 @@ def run_notes(
 ) -> list[dict[str, Any]]:
     """Note of a plan for a node of the type: how long its runs take and what they cost; nothing where none makes it.
     ``subject`` is what the plan calls the node."""
-    source: object = services.node_sources.get(provider.kind) if provider is not None else None
-    if provider is None or not isinstance(source, MakesByRuns):
+    source = services.node_sources.get(provider.kind) if provider is not None else None
+    if provider is None or source is None:
         return []
     times = source.run_times(provider, node_type.bare)
     if times is None:

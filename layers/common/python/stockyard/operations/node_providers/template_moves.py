@@ -69,8 +69,8 @@ def fact_id(provider: NodeProvider) -> str:
 
 def _follower(services: Services, provider: NodeProvider) -> FollowsTemplates | None:
     """The source that follows templates of the provider; None where there are and were none to follow."""
-    source: object = services.node_sources.get(provider.kind)
-    if not isinstance(source, FollowsTemplates):
+    source = services.node_sources.get(provider.kind)
+    if source is None:
         return None
     says_so = any(condition.type == CONDITION for condition in provider.conditions)
     return source if says_so or provider.template_revisions or source.template_places(provider) else None

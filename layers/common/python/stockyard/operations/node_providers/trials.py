@@ -9,7 +9,6 @@ from stockyard.domain.values.pointers import pointer
 from stockyard.errors import FieldProblem, VendorError
 from stockyard.operations.cloud_accounts.of_provider import account_of, host_of, reference_of
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import JudgesTemplates
 
 
 def trial_faults(
@@ -21,15 +20,15 @@ def trial_faults(
     """Faults that the provider's vendor finds, with ``at`` before their places. A vendor that cannot be asked now
     refuses nothing: its answer comes with the first machine. Accounts that are ``silent`` are not asked, and one that
     turns out to be becomes one of them: each is waited for once."""
-    judge: object = services.node_sources.get(provider.kind)
+    source = services.node_sources.get(provider.kind)
     reference = reference_of(provider)
-    if not isinstance(judge, JudgesTemplates) or reference is None:
+    if source is None or not source.judges_templates or reference is None:
         return []
     if silent is not None and reference.name in silent:
         return []
     try:
         account, host = account_of(services, provider), host_of(services, provider)
-        findings = judge.judge(provider, account, host, services.tenant)
+        findings = source.judge(provider, account, host, services.tenant)
     except VendorError as error:
         if error.retryable:
             if silent is not None:

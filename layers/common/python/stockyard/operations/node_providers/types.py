@@ -17,7 +17,6 @@ from stockyard.operations.listing import every
 from stockyard.operations.node_providers.catalog import Stock, provider_node_types, refusals, stock_of
 from stockyard.operations.node_providers.visible import all_providers, by_name, named
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import Discovers
 
 Type = tuple[NodeProvider, NodeType]
 
@@ -81,13 +80,14 @@ def get_type(services: Services, id_or_name: str, *, history: bool = False) -> d
 
 def _history(services: Services, provider: NodeProvider, node_type: NodeType) -> dict[str, list[dict[str, Any]]]:
     """Spot prices of the last day by the id of the zone; none of a type that is not on offer as spot."""
-    source: object = services.node_sources.get(provider.kind)
+    source = services.node_sources.get(provider.kind)
     way = next((way for way in node_type.offerings if way.capacity_type == SPOT), None)
-    if way is None or not isinstance(source, Discovers):
+    sheet = source.sheet(provider) if source is not None else None
+    if way is None or sheet is None:
         return {}
     return {
         zone: [{"time": time, "usd_hour": node_type.money(replace(way, usd_hour=usd))} for time, usd in points]
-        for zone, points in services.prices.spot_history(source.sheet(provider), node_type.bare).items()
+        for zone, points in services.prices.spot_history(sheet, node_type.bare).items()
     }
 
 

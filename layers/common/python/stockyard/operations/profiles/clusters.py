@@ -35,7 +35,7 @@ from stockyard.operations.profiles.resolve import (
 )
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, Create, Replace, Write
-from stockyard.ports.clusters import PACKS_MANAGER, AdmitsPacks, PacksAccount
+from stockyard.ports.clusters import PACKS_MANAGER, PacksAccount
 
 
 def packs_record(services: Services, cluster: Cluster) -> ClusterPacks:
@@ -60,7 +60,7 @@ def profiles_view(services: Services, cluster: Cluster) -> dict[str, Any]:
 
 def check_driver(services: Services, driver: str, choices: Sequence[Choice]) -> None:
     """``InvalidInput`` where clusters of the driver can have no profiles."""
-    if choices and not isinstance(services.cluster_drivers[driver], AdmitsPacks):
+    if choices and services.cluster_drivers[driver].packs_admin is None:
         raise InvalidInput.at("/profiles", f"clusters of the driver {driver} have no profiles")
 
 
@@ -198,14 +198,14 @@ def compare(services: Services, cluster: Cluster, actor: str) -> None:
     if cluster.status != "ready" or (current is not None and current.status == "running"):
         raise IllegalTransition("Only a ready cluster that nothing works on can be compared.")
     account = services.store.get(CloudAccount, str(cluster.cloud_account_id))
-    driver: object = services.cluster_drivers[cluster.driver]
-    if not record.profiles or account is None or not isinstance(driver, AdmitsPacks):
+    packs_admin = services.cluster_drivers[cluster.driver].packs_admin
+    if not record.profiles or account is None or packs_admin is None:
         return
     ledger = StoreLedger(services, Owner.of_cluster(cluster, "compare", 0), "profile")
     work = CloudWork(services.tenant, services.installation, cluster, account, ledger, services.clock.now(), actor)
     packs = resolve(services, record.profiles, cluster.driver).packs
     try:
-        api = driver.packs_api(packs_work(services, work))
+        api = packs_admin.packs_api(packs_work(services, work))
         try:
             drift = tuple(_drift(api, packs))
             record = look_again(services, record, api, packs)

@@ -29,7 +29,7 @@ from stockyard.lifecycle.phases import CREATE_CLUSTER
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.profiles.resolve import resolve
 from stockyard.operations.services import Services
-from stockyard.ports import CloudWork, Outcome, Remove, Replace
+from stockyard.ports import CloudWork, ClusterDriver, Outcome, Remove, Replace
 from stockyard.ports.clusters import PACKS_MANAGER, AdmitsPacks, PacksAccount
 
 PHASE = "profile"
@@ -56,7 +56,7 @@ def awaited_kinds(operation: Operation) -> frozenset[str]:
 
 
 def run_profile(
-    services: Services, cluster: Cluster, driver: object, work: CloudWork, kinds: frozenset[str]
+    services: Services, cluster: Cluster, driver: ClusterDriver, work: CloudWork, kinds: frozenset[str]
 ) -> Outcome:
     """Bring the packs of a cluster about, and wait for pods of ``kinds``. What has no answer just now is waited for, as
     long as the phase may take; ``VendorRefused`` for an object that the cluster refuses, or a job that has failed.
@@ -65,15 +65,16 @@ def run_profile(
     record = services.store.get(ClusterPacks, cluster.id)
     if record is None:
         return Outcome(True, "The cluster has no profile.")
-    if not isinstance(driver, AdmitsPacks):
+    packs_admin = driver.packs_admin
+    if packs_admin is None:
         raise VendorRefused("clusters of this driver have no profiles")
     record = replace(record, profiles=stored_choices(record.profiles))
     packs = resolve(services, record.profiles, cluster.driver).packs
     record = _listed(services, record, packs)
     try:
-        outcome = _apply_all(services, record, driver, work, packs, kinds)
+        outcome = _apply_all(services, record, packs_admin, work, packs, kinds)
         if outcome.done and not record.profiles:
-            driver.forget_packs(work)
+            packs_admin.forget_packs(work)
             services.store.commit(Remove(ClusterPacks, cluster.id))
     except VendorError as error:
         if not error.retryable:
@@ -85,7 +86,7 @@ def run_profile(
 def _apply_all(
     services: Services,
     record: ClusterPacks,
-    driver: AdmitsPacks,
+    packs_admin: AdmitsPacks,
     work: CloudWork,
     packs: Sequence[Pack],
     kinds: frozenset[str],
@@ -94,7 +95,7 @@ def _apply_all(
     surplus = len(record.objects) - sum(len(pack.objects) for pack in packs)
     if not surplus and all(status.condition == PACK_READY for status in record.packs):
         return Outcome(True, f"{len(packs)} packs are ready.")
-    api = driver.packs_api(work)
+    api = packs_admin.packs_api(work)
     try:
         return _Application(services, record, api, kinds).run(packs)
     finally:

@@ -13,13 +13,12 @@ from stockyard.errors import QuotaExceeded
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
-from stockyard.ports.clusters import BoundsNodes
 
 
 def most_nodes(services: Services, cluster: Cluster) -> int | None:
     """Largest number of nodes that the cluster can have; None where its driver knows no limit."""
-    driver: object = services.cluster_drivers.get(cluster.driver)
-    return driver.most_nodes(cluster) if isinstance(driver, BoundsNodes) else None
+    driver = services.cluster_drivers.get(cluster.driver)
+    return driver.most_nodes(cluster) if driver is not None else None
 
 
 def remaining_nodes(services: Services, cluster: Cluster) -> int:

@@ -22,7 +22,6 @@ from stockyard.operations.node_providers.catalog import Catalog
 from stockyard.operations.node_providers.images import Architectures, images_of
 from stockyard.operations.node_providers.reach import out_of_reach
 from stockyard.operations.services import Services
-from stockyard.ports.nodes import HasTopology, NamesZones, TakesFromGroups
 from stockyard.scheduling.match import SchedulingRequest
 from stockyard.scheduling.reading import Reader
 
@@ -110,7 +109,8 @@ class ClaimReader:
 
     def _serves_groups(self, provider: NodeProvider) -> bool:
         """Whether only claims that name the provider get its machines: they come out of groups."""
-        return isinstance(self._services.node_sources.get(provider.kind), TakesFromGroups)
+        source = self._services.node_sources.get(provider.kind)
+        return source is not None and source.takes_from_groups
 
     def _unreachable(self, claim: NodeClaim) -> frozenset[str]:
         if claim.cluster_ref not in self._out_of_reach:
@@ -146,9 +146,9 @@ class ClaimReader:
 
     def _by_zone_ids(self, claim: NodeClaim, request: SchedulingRequest) -> SchedulingRequest:
         """With zones by name in the place of their ids. Providers whose zones have no ids have no such node."""
-        sources: Mapping[str, object] = self._services.node_sources
-        providers = self._catalog.providers.items()
-        unnamed = {name for name, provider in providers if not isinstance(sources.get(provider.kind), NamesZones)}
+        sources, providers = self._services.node_sources, self._catalog.providers.items()
+        naming = {kind for kind, source in sources.items() if source.zone_id_label is not None}
+        unnamed = {name for name, provider in providers if provider.kind not in naming}
         if claim.provider_ref in unnamed:
             return request
         ids = self._zone_ids(claim)
@@ -175,8 +175,8 @@ class ClaimReader:
         if cluster_id not in self._ids_of_zones:
             ids_by_provider: dict[str, Mapping[str, str]] = {}
             for name, provider in self._catalog.providers.items():
-                source: object = self._services.node_sources.get(provider.kind)
-                if isinstance(source, NamesZones):
+                source = self._services.node_sources.get(provider.kind)
+                if source is not None and source.zone_id_label is not None:
                     environment = self._environment(environment_id(cluster_id, provider.id)) if cluster_id else None
                     ids_by_provider[name] = source.zone_ids(provider, environment)
             self._ids_of_zones[cluster_id] = {name: ids for name, ids in ids_by_provider.items() if ids}
@@ -198,8 +198,8 @@ class ClaimReader:
         return out_of_reach(self._services.node_sources.get(provider.kind), provider, cluster)
 
     def _out_of_zone(self, provider: NodeProvider, cluster_id: str, requirement: Requirement) -> str | None:
-        source: object = self._services.node_sources.get(provider.kind)
-        if not isinstance(source, HasTopology):
+        source = self._services.node_sources.get(provider.kind)
+        if source is None or not source.has_topology:
             return None
         environment = self._environment(environment_id(cluster_id, provider.id)) if cluster_id else None
         current = environment if environment is not None and not environment.is_stale else None

@@ -9,7 +9,6 @@ from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeEnvironmen
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.ports import LedgerThings, Put, Skipped, Tagged
-from stockyard.ports.clouds import ListsByLedger
 
 FEW = 5
 """Clusters of an account with inner kinds that each sweep looks into, however many there are."""
@@ -35,17 +34,15 @@ class AccountListing:
     def things(self, regions: Sequence[str], skipped: Skipped) -> Sequence[Tagged]:
         """See ``ports.Cloud.tagged``."""
         services, account = self.services, self.account
-        cloud: object = services.clouds[account.provider]
+        cloud = services.clouds[account.provider]
         where = (account, services.installation, services.tenant, regions)
-        if isinstance(cloud, ListsByLedger):
-            return cloud.tagged_beside(*where, self.ledger, skipped)
-        return services.clouds[account.provider].tagged(*where, skipped)
+        return cloud.tagged_beside(*where, self.ledger, skipped)
 
 
 def account_listing(services: Services, account: CloudAccount, lines: Iterable[Resource]) -> AccountListing:
     """The listing of an account by its ledger ``lines``. The clusters that are looked into take turns."""
-    cloud: object = services.clouds[account.provider]
-    if not isinstance(cloud, ListsByLedger):
+    cloud = services.clouds[account.provider]
+    if not cloud.lists_by_ledger:
         return AccountListing(services, account, LedgerThings({}))
     staying = _staying(services)
     owned = [(line, owner) for line in lines if (owner := line.id.partition("/")[0]) in staying]

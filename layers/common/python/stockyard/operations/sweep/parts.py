@@ -21,7 +21,7 @@ from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.fleet.pools import conditions
 from stockyard.operations.services import Services
 from stockyard.ports import Tagged
-from stockyard.ports.clusters import GonePart, LooksAtParts
+from stockyard.ports.clusters import GonePart
 
 
 def tell_gone_parts(
@@ -33,8 +33,8 @@ def tell_gone_parts(
     while an operation works on the cluster: it makes and removes parts. Raises ``VendorError`` leaves.
     """
     cluster = services.store.get(Cluster, cluster_id)
-    driver: object = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
-    if cluster is None or cluster.status != "ready" or not isinstance(driver, LooksAtParts):
+    driver = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
+    if cluster is None or cluster.status != "ready" or driver is None or not driver.looks_at_parts:
         return None
     lines = lines_of(services, cluster.id)
     if is_busy(services, cluster) or any(line.region in silent_regions for line in lines):

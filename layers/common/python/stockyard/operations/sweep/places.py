@@ -33,7 +33,6 @@ from stockyard.operations.sweep.quiet import is_calm, note_calm
 from stockyard.operations.sweep.records import sweep_kept_claim, sweep_kept_cluster
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Tagged
-from stockyard.ports.nodes import TellsStages
 
 TEMPLATES = "templates"
 """Handed out as a place: the repositories of the tenant's templates, whose hosts may be slow."""
@@ -153,7 +152,9 @@ class PlaceSweep:
         for environment in environments:
             if environment.id not in needed or environment.removing:
                 self.tally.attempt(environment.id, remove_environment, self.services, environment)
-            elif isinstance(self.services.node_sources.get(here[environment.provider_id].kind), TellsStages):
+                continue
+            source = self.services.node_sources.get(here[environment.provider_id].kind)
+            if source is not None and source.tells_stages:
                 self.tally.attempt(environment.id, look_at_stages, self.services, environment)
 
     def _look(self, view: _View, account: CloudAccount | None, here: Mapping[str, NodeProvider]) -> None:

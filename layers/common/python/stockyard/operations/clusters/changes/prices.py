@@ -17,7 +17,6 @@ from stockyard.operations.costs.parts import price_items
 from stockyard.operations.costs.plan_notes import budget_warnings, known_hour
 from stockyard.operations.fleet.pools.leaving import leaving_nodes
 from stockyard.operations.services import Services
-from stockyard.ports.clusters import ServesNodeGroups
 
 
 def items_now(services: Services, cluster: Cluster) -> list[PriceItem]:
@@ -92,13 +91,10 @@ def _price_of_one(services: Services, cluster: Cluster, name: str) -> Sequence[P
 
 def _group_items(services: Services, cluster: Cluster, counts: Mapping[str, int]) -> Sequence[PriceItem]:
     """Lines for so many nodes of each group; of a group that is not named there are none."""
-    driver: object = services.cluster_drivers[cluster.driver]
-    if not isinstance(driver, ServesNodeGroups):
-        return ()
     settings: dict[str, Any] = {**cluster.settings}
     for key in GROUP_SETTINGS & settings.keys():
         settings[key] = [_sized(group, counts.get(name_of(group), 0)) for group in settings[key] or ()]
-    return driver.group_items(replace(cluster, settings=settings), services.prices)
+    return services.cluster_drivers[cluster.driver].group_items(replace(cluster, settings=settings), services.prices)
 
 
 def _sized(group: Group, count: int) -> dict[str, Any]:

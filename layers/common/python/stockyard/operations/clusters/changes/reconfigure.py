@@ -42,7 +42,6 @@ from stockyard.operations.profiles.clusters import NO_DIFFERENCE, ProfileChange,
 from stockyard.operations.quotas.limits import check_groups, check_pools
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
-from stockyard.ports.clusters import PlansChanges
 
 _FIXED = "cannot be changed after creation"
 
@@ -233,12 +232,10 @@ def check_alone(cluster: Cluster, why: Sequence[Reason]) -> None:
 def _things(services: Services, before: Cluster, after: Cluster) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Settings of the second that the first does not have, and the reverse, with the driver's names and the pools. What
     both have and differs in what stands in brackets is neither made nor removed: the changes say it."""
-    driver: object = services.cluster_drivers[before.driver]
-    if isinstance(driver, PlansChanges):
-        plans = driver.things_of_change(before, after)
-    else:
-        plan = services.cluster_drivers[before.driver].plan
-        plans = tuple(plan(cluster, services.prices).creates for cluster in (before, after))
+    driver = services.cluster_drivers[before.driver]
+    plans = driver.things_of_change(before, after)
+    if plans is None:
+        plans = tuple(driver.plan(cluster, services.prices).creates for cluster in (before, after))
     former, later = ([*things, *_pool_names(cluster)] for things, cluster in zip(plans, (before, after), strict=True))
     return _beyond(later, former), _beyond(former, later)
 

@@ -17,7 +17,7 @@ from stockyard.operations.clusters.nodes import claims_of
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, Fence, Loaded, advance
 from stockyard.operations.engine.step import HIDDEN_WAIT
 from stockyard.operations.services import Services
-from stockyard.ports import CloudWork, ClusterDriver, Outcome, Retags
+from stockyard.ports import CloudWork, ClusterDriver, Outcome
 
 MOST_WAIT = 60
 """Seconds until the next look, at most."""
@@ -29,7 +29,7 @@ def retag(services: Services, driver: ClusterDriver, work: CloudWork) -> Outcome
     Not done while a worker that read the earlier tags may still make a machine: then all is looked at once more.
     """
     change = work.cluster.tag_change
-    if change is None or not isinstance(driver, Retags):
+    if change is None or not driver.retags:
         return Outcome(True, "Nothing in the cloud carries the cluster's tags.", facts={"skipped": "true"})
     # Asked before the look: what is made until then is seen by it.
     seconds_left = _seconds_in_flight(services, work.cluster, change)

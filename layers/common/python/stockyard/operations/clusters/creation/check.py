@@ -16,7 +16,6 @@ from stockyard.operations.fleet.pools.groups import group_findings
 from stockyard.operations.quotas.network_room import room_findings
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, ClusterDriver, Finding
-from stockyard.ports.clusters import Upgrades
 
 
 def account_of(services: Services, number: int, cluster_type: str, driver: str | None = None) -> CloudAccount:
@@ -78,12 +77,11 @@ def refuse(findings: Sequence[Finding]) -> None:
 
 def live_findings(driver: ClusterDriver, work: CloudWork) -> list[Finding]:
     """Findings of the cloud about the settings, and about the minor that a cluster which stands is to have."""
-    upgrades: object = driver
     findings = list(driver.inspect(work))
     # Who may not even make such a cluster may mostly not ask about it either, and a denial would hide why.
     is_refused = not all(finding.warning for finding in findings)
-    if work.cluster.status == "ready" and isinstance(upgrades, Upgrades) and not is_refused:
-        findings += upgrades.upgrade_findings(work)
+    if work.cluster.status == "ready" and not is_refused:
+        findings += driver.upgrade_findings(work)
     return findings
 
 

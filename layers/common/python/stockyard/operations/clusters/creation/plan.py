@@ -15,14 +15,13 @@ from stockyard.operations.costs.plan_notes import known_hour, passed_budgets
 from stockyard.operations.pricing import kept_warnings, plan_of, price
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
-from stockyard.ports.clusters import ClusterPlan, ServesNodeGroups
+from stockyard.ports.clusters import ClusterPlan
 
 
 def billed_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:
     """The bill of the cluster while it stands, with the nodes that every group has at the start."""
-    driver: object = services.cluster_drivers[cluster.driver]
-    nodes = driver.group_items(cluster, services.prices) if isinstance(driver, ServesNodeGroups) else ()
-    return [*services.cluster_drivers[cluster.driver].plan(cluster, services.prices).items, *nodes]
+    driver = services.cluster_drivers[cluster.driver]
+    return [*driver.plan(cluster, services.prices).items, *driver.group_items(cluster, services.prices)]
 
 
 def plan(services: Services, cluster: Cluster, findings: Sequence[Finding]) -> dict[str, Any]:

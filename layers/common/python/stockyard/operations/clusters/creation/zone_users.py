@@ -14,7 +14,6 @@ from stockyard.operations.fleet.pools.groups import group_pools
 from stockyard.operations.fleet.pools.pools import claims_of, pools_of
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, ClusterDriver, Finding
-from stockyard.ports.clusters import LeavesZones
 
 MACHINES = "control_plane"
 """The phase on whose ledger lines the first machine is, and its volume."""
@@ -24,10 +23,8 @@ _NAMED = 5
 def zone_findings(services: Services, driver: ClusterDriver, work: CloudWork) -> list[Finding]:
     """A fault for each zone that the cluster of ``work``, as it is to be, leaves while somebody uses it; for others a
     remark on what stays there."""
-    leaves: object = driver
-    leaving = leaves.leaving_zones(work) if isinstance(leaves, LeavesZones) else {}
     findings = []
-    for zone, pointer in leaving.items():
+    for zone, pointer in driver.leaving_zones(work).items():
         users = list(_users(services, work.cluster, zone))
         if users:
             more = f" and {len(users) - _NAMED} more" if len(users) > _NAMED else ""

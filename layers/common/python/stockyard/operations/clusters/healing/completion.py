@@ -18,7 +18,6 @@ from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.fleet.pools import conditions
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
-from stockyard.ports.clusters import BalancesMembers
 
 
 def complete_members(services: Services, cluster_id: str, unhealthy: Sequence[NodeClaim] = ()) -> bool:
@@ -30,10 +29,10 @@ def complete_members(services: Services, cluster_id: str, unhealthy: Sequence[No
     cluster = services.store.get(Cluster, cluster_id)
     if cluster is None or cluster.status != "ready":
         return False
-    driver: object = services.cluster_drivers.get(cluster.driver)
+    driver = services.cluster_drivers.get(cluster.driver)
     current = current_operation(services, cluster)
     busy = current is not None and current.status == "running"
-    if busy or not isinstance(driver, BalancesMembers):
+    if busy or driver is None or driver.balancer is None:
         return False
     if _is_degraded(cluster):
         if lacks_members(services, cluster):

@@ -27,20 +27,21 @@ from stockyard.operations.machines.observe import silence_seconds
 from stockyard.operations.machines.pending_pods import pod_state_of
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
-from stockyard.ports.clusters import DRAINING, GONE, HEALTHY, BalancesMembers, MarksMembers
+from stockyard.ports.clusters import DRAINING, GONE, HEALTHY
 
 
 def attend_members(services: Services, cluster_id: str) -> str | None:
     """Look at the members of a ready cluster, if it has several; what has begun, None for nothing."""
     cluster = services.store.get(Cluster, cluster_id)
-    driver: object = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
-    if cluster is None or cluster.status != "ready" or not isinstance(driver, BalancesMembers):
+    driver = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
+    balancer = driver.balancer if driver is not None else None
+    if cluster is None or cluster.status != "ready" or balancer is None:
         return None
     claims = member_claims(services, cluster.id)
     if len(claims) < 2:
         return None
     _, work = cloud_work(services, cluster, "members", Fence.of(cluster))
-    targets = driver.targets(work, [claim.machine_id for claim in claims if claim.machine_id])
+    targets = balancer.targets(work, [claim.machine_id for claim in claims if claim.machine_id])
     nodes = _nodes(services, cluster)
     observed_claims = [_observed_claim(services, claim, targets.get(claim.machine_id, ""), nodes) for claim in claims]
     gone_ids = {claim.id for claim in claims if targets.get(claim.machine_id) == GONE}
@@ -51,7 +52,7 @@ def attend_members(services: Services, cluster_id: str) -> str | None:
     ]
     conditions.show(services, cluster, shown_conditions)
     sick = failing(observed_claims, services.settings.unhealthy_member_seconds, services.now())
-    if sick and ControlPlane(services, driver, work).replaces_failing():
+    if sick and ControlPlane(services, balancer, work).replaces_failing():
         return "replacing a member" if complete_members(services, cluster.id, sick) else None
     return None
 
@@ -60,8 +61,8 @@ def mark_members(services: Services, cluster_id: str) -> str | None:
     """Give the members of a ready cluster the mark that an earlier release did not give, and write on the cluster the
     obstacle if there is one. Nothing is said of what is as it should be."""
     cluster = services.store.get(Cluster, cluster_id)
-    driver: object = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
-    if cluster is None or cluster.status != "ready" or not isinstance(driver, MarksMembers):
+    driver = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
+    if cluster is None or cluster.status != "ready" or driver is None or not driver.marks_members:
         return None
     machine_ids = [claim.machine_id for claim in member_claims(services, cluster.id) if claim.machine_id]
     if machine_ids:

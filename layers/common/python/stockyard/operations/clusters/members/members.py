@@ -74,9 +74,10 @@ def wanted_size(cluster: Cluster) -> int:
 def ensure_members(services: Services, driver: ClusterDriver, work: CloudWork) -> Outcome:
     """One step towards the members that are wanted. Done when they are there. ``QuorumLost`` when nothing can be."""
     cluster = work.cluster
-    if not isinstance(driver, BalancesMembers) or not _concerned(services, cluster):
+    balancer = driver.balancer
+    if balancer is None or not _concerned(services, cluster):
         return Outcome(True, "The control plane is one machine, and stays.")
-    control_plane = ControlPlane(services, driver, work)
+    control_plane = ControlPlane(services, balancer, work)
     try:
         return control_plane.look()
     except (Conflict, QuotaExceeded) as refusal:

@@ -10,7 +10,6 @@ from stockyard.lifecycle.pools.pool import living
 from stockyard.operations.clusters.members.members import first_line, member_claims, node_of_member
 from stockyard.operations.machines.first_node import first_node
 from stockyard.operations.services import Services
-from stockyard.ports.clusters import BalancesMembers
 
 FIRST = "the first member"
 """What the first machine is called until the agent has told its node."""
@@ -19,11 +18,11 @@ FIRST = "the first member"
 def replaced_members(services: Services, cluster: Cluster, why: Sequence[Reason]) -> list[str]:
     """The oldest first, as they go: claims, and before them the first machine while the cluster's own ledger has it and
     no claim. None where the reasons are of workers, or the driver replaces no members."""
-    driver: object = services.cluster_drivers[cluster.driver]
-    if not isinstance(driver, BalancesMembers) or not OF_MEMBERS & {reason["code"] for reason in why}:
+    balancer = services.cluster_drivers[cluster.driver].balancer
+    if balancer is None or not OF_MEMBERS & {reason["code"] for reason in why}:
         return []
     claims = living(member_claims(services, cluster.id))
     names = [node_of_member(claim) for claim in sorted(claims, key=lambda claim: (claim.created_at, claim.id))]
-    if first_line(services, driver, cluster, claims) is None:
+    if first_line(services, balancer, cluster, claims) is None:
         return names
     return [first_node(services, cluster) or FIRST, *names]

@@ -24,7 +24,6 @@ from stockyard.operations.engine.ledger import lines_of, places, planned_removal
 from stockyard.operations.pricing import plan_of, removal_verdict
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
-from stockyard.ports.snapshots import KeepsSnapshots
 
 PROTECTION = "deletion_protection"
 """The setting by which the cloud refuses to delete a cluster. Every deletion of ours takes the protection away."""
@@ -122,8 +121,9 @@ def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
     # members of the control plane are items of the cluster
     workers = [claim for claim in claims if not claim.control_plane]
     nodes = [item for claim in workers for item in delete_claim.price_items(claim)]
-    driver: object = services.cluster_drivers.get(cluster.driver)
-    kept_things = driver.kept_snapshots(cluster) if isinstance(driver, KeepsSnapshots) else ()
+    driver = services.cluster_drivers.get(cluster.driver)
+    keeper = driver.snapshot_keeper if driver is not None else None
+    kept_things = keeper.kept_snapshots(cluster) if keeper is not None else ()
     warnings = [{"pointer": f"/settings/{SETTING}/on_deletion", "detail": f"Stays: {text}."} for text in kept_things]
     if cluster.settings.get(PROTECTION):
         text = "The protection is taken away before the cluster is deleted."

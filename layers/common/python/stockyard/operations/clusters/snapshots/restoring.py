@@ -45,13 +45,13 @@ def restore_members(services: Services, driver: ClusterDriver, work: CloudWork, 
     """One step towards a control plane that has begun anew; done where the operation is to restore nothing."""
     fact = services.store.get(Fact, f"{work.cluster.id}/{RESTORE}")
     request: dict[str, Any] = json.loads(fact.value) if fact is not None else {}
-    both: object = driver
-    if request.get("operation") != operation_id or not isinstance(both, BalancesMembers):
+    balancer, keeper = driver.balancer, driver.snapshot_keeper
+    if request.get("operation") != operation_id or balancer is None:
         return Outcome(True, "No snapshot is to be restored.")
-    if request.get("done") or not isinstance(both, KeepsSnapshots):
+    if request.get("done") or keeper is None:
         return Outcome(True, f"The control plane has begun from {request['snapshot']}.")
     try:
-        return _Restore(services, both, both, work, request).look()
+        return _Restore(services, balancer, keeper, work, request).look()
     except (Conflict, QuotaExceeded) as refusal:
         return Outcome(False, refusal.detail, wait_seconds=SOON if isinstance(refusal, Conflict) else LATER)
 

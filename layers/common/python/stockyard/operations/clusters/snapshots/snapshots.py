@@ -27,13 +27,14 @@ IDENTITY = "identity"
 
 def keeper_of(services: Services, cluster: Cluster) -> KeepsSnapshots:
     """The driver that keeps the cluster's snapshots. ``IllegalTransition`` where there are none to be."""
-    driver: object = services.cluster_drivers.get(cluster.driver)
-    if not isinstance(driver, KeepsSnapshots):
+    driver = services.cluster_drivers.get(cluster.driver)
+    keeper = driver.snapshot_keeper if driver is not None else None
+    if keeper is None:
         raise IllegalTransition(f"Clusters made by the driver {cluster.driver} have no snapshots in their cloud.")
     if snapshots.schedule_of(cluster.settings) is None:
         text = f"The cluster has no snapshots in its cloud: its setting {snapshots.SETTING} asks for none."
         raise IllegalTransition(text)
-    return driver
+    return keeper
 
 
 def snapshot_work(services: Services, cluster: Cluster) -> CloudWork:
@@ -124,16 +125,17 @@ def _judged(services: Services, cluster_id: str, status: Truth, reason: str, mes
 def prune(services: Services, cluster_id: str) -> str | None:
     """Remove old snapshots, once for each new one; what was done, None for nothing."""
     cluster = services.store.get(Cluster, cluster_id)
-    driver: object = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
+    driver = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
+    keeper = driver.snapshot_keeper if driver is not None else None
     schedule = snapshots.schedule_of(cluster.settings) if cluster is not None else None
-    if cluster is None or schedule is None or not isinstance(driver, KeepsSnapshots) or cluster.status != "ready":
+    if cluster is None or schedule is None or keeper is None or cluster.status != "ready":
         return None
     mark = f"{cluster.last_snapshot}/{schedule.keep}"
     if not cluster.last_snapshot or memory_of(services, cluster.id).get("pruned") == mark:
         return None
     work = snapshot_work(services, cluster)
-    old = schedule.surplus(snapshot.id for snapshot in driver.snapshots(work))
+    old = schedule.surplus(snapshot.id for snapshot in keeper.snapshots(work))
     if old:
-        driver.remove_snapshots(work, old)
+        keeper.remove_snapshots(work, old)
     put(services, cluster.id, {**memory_of(services, cluster.id), "pruned": mark})
     return f"{len(old)} old snapshots removed" if old else None

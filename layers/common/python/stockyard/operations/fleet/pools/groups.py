@@ -27,7 +27,6 @@ from stockyard.operations.node_providers.providers import draft as provider_draf
 from stockyard.operations.node_providers.visible import find_provider
 from stockyard.operations.services import Services
 from stockyard.ports import Finding
-from stockyard.ports.clusters import BalancesMembers, ServesNodeGroups
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, possible_offerings, unserved_types
 from stockyard.scheduling.reading import Reader
@@ -36,9 +35,9 @@ from stockyard.scheduling.reading import Reader
 def group_providers(services: Services, cluster: Cluster) -> Iterator[tuple[Group, ProviderDocument | None]]:
     """The cluster's worker groups, each with its provider as the driver describes it; None when the driver knows
     none."""
-    driver: object = services.cluster_drivers.get(cluster.driver)
+    driver = services.cluster_drivers.get(cluster.driver)
     for group in worker_groups(cluster.settings):
-        yield group, driver.group_provider(cluster, group) if isinstance(driver, ServesNodeGroups) else None
+        yield group, driver.group_provider(cluster, group) if driver is not None else None
 
 
 def group_pools(services: Services, cluster: Cluster, actor: str) -> list[Pool]:
@@ -56,16 +55,16 @@ def group_findings(services: Services, cluster: Cluster) -> list[Finding]:
     """Findings about types that the cluster's groups name and of which no node can be made yet: a fault where nothing
     else of the group is left, else a warning."""
     mapping = cloud_kinds.group_mapping(cluster.provider, cluster.cluster_type, cluster.driver)
-    driver: object = services.cluster_drivers.get(cluster.driver)
-    if mapping is None or not isinstance(driver, ServesNodeGroups):
+    driver = services.cluster_drivers.get(cluster.driver)
+    if mapping is None or driver is None:
         return []
     workers = worker_groups(cluster.settings)
     findings: list[Finding] = []
     for setting in sorted(GROUP_SETTINGS):
         for index, group in enumerate(cluster.settings.get(setting) or ()):
-            if group in workers:
-                pool = mapping.pool_of_group(group, driver.group_provider(cluster, group).name)
-                unserved, is_all = _unserved(services, driver.group_provider(cluster, group), pool)
+            document = driver.group_provider(cluster, group) if group in workers else None
+            if document is not None:
+                unserved, is_all = _unserved(services, document, mapping.pool_of_group(group, document.name))
                 findings += [
                     Finding(
                         pointer("settings", setting, index, *_place_of(group, node_type.bare)),
@@ -122,10 +121,8 @@ def ensure_member_provider(services: Services, cluster: Cluster, name: str) -> N
 
 def _member_document(services: Services, cluster: Cluster) -> ProviderDocument | None:
     """Provider of the members of a control plane that are claims; None where there are none."""
-    driver: object = services.cluster_drivers.get(cluster.driver)
-    if not isinstance(driver, BalancesMembers) or not isinstance(driver, ServesNodeGroups):
-        return None
-    return driver.group_provider(cluster, {})
+    driver = services.cluster_drivers.get(cluster.driver)
+    return driver.group_provider(cluster, {}) if driver is not None and driver.balancer is not None else None
 
 
 def remove_providers(services: Services) -> None:

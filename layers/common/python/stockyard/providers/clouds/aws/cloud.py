@@ -8,7 +8,7 @@ from typing import Any
 
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.errors import CredentialsRevoked, InvalidInput, PermissionDenied
-from stockyard.ports import LedgerThings, Skipped, Tagged, Verification
+from stockyard.ports import Cloud, LedgerThings, Skipped, Tagged, Verification
 from stockyard.providers.clouds.aws import regions
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.default_region import DEFAULT_REGION
@@ -49,11 +49,13 @@ ANOTHER_PRINCIPAL = (
 """What a verification warns of, once."""
 
 
-class AwsCloud:
+class AwsCloud(Cloud):
     """Things with our tags in tenants' AWS accounts, and proof that their roles work.
 
     ``stage`` names what of ours a tenant's account has to know.
     """
+
+    lists_by_ledger = True
 
     def __init__(
         self, stage: tenant_template.Stage, session_factory: SessionFactory, secrets: OpenSecrets | None = None

@@ -10,7 +10,7 @@ from typing import Any
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.domain.values import times
 from stockyard.errors import NotFound, VendorError, VendorRefused
-from stockyard.ports import Skipped, Tagged, Verification
+from stockyard.ports import Cloud, Skipped, Tagged, Verification
 from stockyard.providers.clouds.bcm import calls, sheets
 from stockyard.providers.clouds.bcm.access import Access, ends_at, place_of
 from stockyard.providers.clouds.bcm.client import HeadNode
@@ -31,8 +31,10 @@ _TRIALS = "Stockyard has never been tried on a real head node: see the page on B
 
 
 @dataclass(frozen=True, slots=True)
-class HeadNodes:
+class HeadNodes(Cloud):
     """Head nodes of tenants. ``now`` gives the time by which certificates end."""
+
+    sells_by_account = True
 
     access: Access
     now: Callable[[], datetime] = lambda: datetime.now(UTC)

@@ -15,7 +15,7 @@ from stockyard.errors import (
     VendorNotFound,
     VendorRefused,
 )
-from stockyard.ports import Skipped, Tagged, Verification
+from stockyard.ports import Cloud, Skipped, Tagged, Verification
 from stockyard.providers.clouds.cudo import sheets
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.client import Cudo
@@ -35,8 +35,10 @@ _WITHOUT_VAULT = (
 _MAY_WRITE = frozenset({"OWNER", "EDITOR"})
 
 
-class CudoCloud:
+class CudoCloud(Cloud):
     """Things with our marks in tenants' projects, and proof that their keys work."""
+
+    sells_by_account = True
 
     def __init__(self, access: Access) -> None:
         self._access = access

@@ -10,7 +10,7 @@ from typing import Any
 from stockyard.domain.records import CloudAccount, Cluster
 from stockyard.domain.values import times
 from stockyard.errors import VendorError, VendorNotFound
-from stockyard.ports import Skipped, Tagged, Verification
+from stockyard.ports import Cloud, Skipped, Tagged, Verification
 from stockyard.providers.clouds.kubernetes import host_sheets, host_template, orphans
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.features import BASE, Right, kinds_of, looks_of, rights_of
@@ -24,9 +24,11 @@ _PROBE = "stockyard-verification"
 """Name of an object that is never made: a dry run of it tells whether the namespace is there."""
 
 
-class KubernetesHosts:
+class KubernetesHosts(Cloud):
     """Objects with our marks in hosts' namespaces, and proof that accounts have the rights that they need. ``now``
     gives the time by which credentials end."""
+
+    sells_by_account = True
 
     def __init__(self, access: Access, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._access, self._now = access, now

@@ -12,7 +12,7 @@ from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import PermissionDenied, VendorError, VendorRefused
-from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
+from stockyard.ports import CloudWork, ClusterDriver, ClusterPlan, Finding, Outcome, PriceList
 from stockyard.ports.clusters import TOKEN
 from stockyard.providers.clouds.cudo import marks, sheets
 from stockyard.providers.clouds.cudo.access import Access
@@ -31,8 +31,10 @@ _ADDRESS = "vault"
 """In the detail of the line of a disk's key: the Vault where it is. The account may have another one later."""
 
 
-class CudoClusterDriver:
+class CudoClusterDriver(ClusterDriver):
     """Makes and removes a cluster's machines in the tenant's project."""
+
+    retags = True
 
     provider_example = "examples/cudo-nodes.yaml"
 

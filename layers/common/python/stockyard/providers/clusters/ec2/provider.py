@@ -13,9 +13,9 @@ from stockyard.domain.records import Cluster, Resource
 from stockyard.domain.values.pointers import pointer
 from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
-from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
-from stockyard.ports.clusters import GonePart, PacksAccount
-from stockyard.ports.snapshots import Snapshot, SnapshotStore
+from stockyard.ports import CloudWork, ClusterDriver, ClusterPlan, Finding, Outcome, PriceList
+from stockyard.ports.clusters import AdmitsPacks, BalancesMembers, GonePart, PacksAccount
+from stockyard.ports.snapshots import KeepsSnapshots, Snapshot, SnapshotStore
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.policies import session
 from stockyard.providers.clouds.aws.resources import leftovers
@@ -44,8 +44,12 @@ _ENSURE: dict[str, Callable[[Builder], Outcome]] = {
 }
 
 
-class Ec2ClusterDriver:
+class Ec2ClusterDriver(ClusterDriver):
     """Makes and removes the AWS side of a cluster in the tenant's account."""
+
+    looks_at_parts = True
+    marks_members = True
+    retags = True
 
     provider_example = "examples/ec2-nodes.yaml"
     egress_usd = planning.EGRESS_USD
@@ -60,6 +64,21 @@ class Ec2ClusterDriver:
     ) -> None:
         self._config, self._make_api = config, make_api
         self._sessions = Sessions(session_factory, secrets=secrets)
+
+    @property
+    def packs_admin(self) -> AdmitsPacks:
+        """See ``ports.ClusterDriver.packs_admin``."""
+        return self
+
+    @property
+    def balancer(self) -> BalancesMembers:
+        """See ``ports.ClusterDriver.balancer``."""
+        return self
+
+    @property
+    def snapshot_keeper(self) -> KeepsSnapshots:
+        """See ``ports.ClusterDriver.snapshot_keeper``."""
+        return self
 
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.validate``."""

@@ -10,8 +10,8 @@ from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.records import Cluster, Resource
 from stockyard.domain.values.prices import PriceItem
 from stockyard.errors import NotYetVisible, PermissionDenied, VendorNotFound
-from stockyard.ports import CloudWork, ClusterPlan, Finding, Outcome, PriceList
-from stockyard.ports.clusters import ClusterToken, GonePart, PacksAccount
+from stockyard.ports import CloudWork, ClusterDriver, ClusterPlan, Finding, Outcome, PriceList
+from stockyard.ports.clusters import AdmitsPacks, ClusterToken, GonePart, MintsTokens, PacksAccount
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.cluster_tokens import RoleKeys
 from stockyard.providers.clouds.aws.policies import session
@@ -51,8 +51,11 @@ _ENSURE: dict[str, Callable[[Builder], Outcome]] = {
 }
 
 
-class EksClusterDriver:
+class EksClusterDriver(ClusterDriver):
     """Makes and removes the AWS side of a cluster in the tenant's account."""
+
+    looks_at_parts = True
+    retags = True
 
     def __init__(
         self,
@@ -64,6 +67,16 @@ class EksClusterDriver:
         self._config, self._make_api = config, make_api
         self._sessions = Sessions(session_factory, secrets=secrets)
         self._role_keys = RoleKeys()
+
+    @property
+    def minter(self) -> MintsTokens:
+        """See ``ports.ClusterDriver.minter``."""
+        return self
+
+    @property
+    def packs_admin(self) -> AdmitsPacks:
+        """See ``ports.ClusterDriver.packs_admin``."""
+        return self
 
     def validate(self, cluster: Cluster, prices: PriceList) -> Sequence[Finding]:
         """See ``ports.ClusterDriver.validate``."""

@@ -11,6 +11,7 @@ from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.nodes import NodeSource
 from stockyard.providers.clouds.bcm.access import Access, place_of
 from stockyard.providers.nodes.bcm import types
 from stockyard.providers.nodes.bcm.configuration import BcmNodesConfig
@@ -23,9 +24,13 @@ _LIMITS = {"launch": 3600, "register": 5400, "terminate": 5400, "power": 1800}
 head node does not tell when it has ended."""
 
 
-class BcmNodes:
+class BcmNodes(NodeSource):
     """Installs hosts and gives them back. ``sheet`` is the inventory as it was last read; without one there are no
     hosts on offer, and all else works."""
+
+    sells_from_sheet = True
+    counts_stock = True
+    switches = True
 
     def __init__(self, config: BcmNodesConfig, access: Access, sheet: bytes | None = None) -> None:
         self._config, self._access = config, access

@@ -15,6 +15,7 @@ from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.nodes import NodeSource
 from stockyard.providers.clouds.kubernetes import orphans
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.features import CONFIG_MAP, SECRET
@@ -33,9 +34,11 @@ Refuses = Callable[[str, str, str], bool]
 """Whether a type of a provider is refused in a zone: the plan of somebody who tries failures out."""
 
 
-class ConfigMapNodes:
+class ConfigMapNodes(NodeSource):
     """Makes and removes ConfigMaps. ``offered``: whether the installation offers them at all. Whoever tries failures
     out sets ``refuses``."""
+
+    switches = True
 
     def __init__(
         self, access: Access, store_of: Callable[[str], Store], in_flight_seconds: int = 60, *, offered: bool = False

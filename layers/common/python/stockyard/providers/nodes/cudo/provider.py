@@ -13,6 +13,7 @@ from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.nodes import NodeSource
 from stockyard.providers.clouds.cudo import sheets
 from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.making import Reconciler
@@ -35,9 +36,13 @@ _LIMITS = {"launch": 1800, "register": 1800}
 _LOST = "Delete the claim; another one gets another machine."
 
 
-class CudoNodes:
+class CudoNodes(NodeSource):
     """Makes and removes the machines of claims. ``sheet`` is what the provider's cloud account was last offered;
     without one there are no node types, and all else works."""
+
+    sells_from_sheet = True
+    has_topology = True
+    switches = True
 
     def __init__(self, config: CudoNodesConfig, access: Access, sheet: bytes | None = None) -> None:
         self._config, self._access, self._sheet = config, access, sheet

@@ -12,6 +12,7 @@ from stockyard.domain.records import CloudAccount, NodeEnvironment, NodeProvider
 from stockyard.domain.values.states import DesiredPower
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.nodes import NodeSource
 from stockyard.providers.clouds.aws import regions
 from stockyard.providers.clouds.aws.catalog import reserved
 from stockyard.providers.clouds.aws.catalog.images import kind_of
@@ -35,8 +36,12 @@ MOST_TOGETHER = 50
 """Machines that one call is asked for: a refusal or a lost answer concerns no more claims than that."""
 
 
-class Ec2Nodes:
+class Ec2Nodes(NodeSource):
     """Makes and removes the machines of claims. ``offers`` and ``spot`` are the product's own EC2 catalogue."""
+
+    has_topology = True
+    needs_images = True
+    switches = True
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from stockyard.domain.values.states import DesiredPower
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.nodes import NodeSource
 from stockyard.providers.clouds.aws import console, regions
 from stockyard.providers.clouds.aws.catalog.type_labels import ZONE_ID
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
@@ -29,8 +30,13 @@ _LIMITS = {"launch": 1800, "register": 1800}
 """Seconds. A group begins with a machine when EC2 Auto Scaling next looks at it, and EKS's images join slowly."""
 
 
-class EksNodes:
+class EksNodes(NodeSource):
     """Takes and gives back the machines of node groups, which EKS and EC2 Auto Scaling make."""
+
+    takes_from_groups = True
+    has_topology = True
+    needs_images = True
+    switches = True
 
     def __init__(
         self,

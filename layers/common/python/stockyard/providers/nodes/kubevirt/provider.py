@@ -16,6 +16,7 @@ from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.nodes import NodeSource
 from stockyard.providers.clouds.kubernetes import host_sheets, orphans, reach
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.features import KUBEVIRT, kinds_of
@@ -37,9 +38,16 @@ _MOST_FIELDS = 5
 """Fields that a difference names."""
 
 
-class KubeVirtNodes:
+class KubeVirtNodes(NodeSource):
     """Makes and removes virtual machines. ``store_of`` a tenant keeps the addresses that its machines have; ``sheet``
     is the last count of the room of its host's nodes."""
+
+    sells_from_sheet = True
+    counts_stock = True
+    has_topology = True
+    judges_templates = True
+    switches = True
+    compares = True
 
     def __init__(
         self, config: KubeVirtConfig, access: Access, store_of: Callable[[str], Store], sheet: bytes | None = None

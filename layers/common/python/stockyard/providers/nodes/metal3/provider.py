@@ -16,6 +16,7 @@ from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.nodes import NodeSource
 from stockyard.providers.clouds.kubernetes import bare_metal, host_sheets, orphans, reach
 from stockyard.providers.clouds.kubernetes.access import Access
 from stockyard.providers.clouds.kubernetes.features import BARE_METAL_HOST, SECRET
@@ -35,9 +36,15 @@ _LIMITS = {"launch": 3600, "register": 1800, "terminate": 3600, "power": 900}
 """Seconds. A host inspects itself, gets its image and starts its firmware more than once."""
 
 
-class Metal3Nodes:
+class Metal3Nodes(NodeSource):
     """Takes hosts and gives them back. ``sheet`` is the last count of the account's hosts: None before the first one;
     ``is_counted`` is False of the source by itself, which knows of no account."""
+
+    sells_from_sheet = True
+    counts_stock = True
+    has_topology = True
+    switches = True
+    compares = True
 
     def __init__(
         self,

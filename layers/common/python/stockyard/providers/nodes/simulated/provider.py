@@ -19,6 +19,7 @@ from stockyard.errors import InsufficientCapacity, NodeCouldNotBeProvisioned
 from stockyard.ports import Finding, Outcome, Store, Tagged
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
+from stockyard.ports.nodes import NodeSource
 from stockyard.providers.nodes.simulated.machines import Machines
 
 KIND, KEY = "simulated machine", "node"
@@ -32,8 +33,10 @@ Refuses = Callable[[str, str, str], bool]
 """Whether a type of a provider is refused in a zone: the plan of somebody who tries failures out."""
 
 
-class SimulatedNodes:
+class SimulatedNodes(NodeSource):
     """Implements ``ports.nodes.NodeSource``. Whoever tries failures out sets ``refuses``."""
+
+    switches = True
 
     def __init__(self, store_of: Callable[[str], Store], refuses: Refuses = lambda *_: False) -> None:
         self._machines = Machines(store_of)

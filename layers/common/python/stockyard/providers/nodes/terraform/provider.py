@@ -28,6 +28,7 @@ from stockyard.ports.node_work import (
     RunTimes,
     TemplatePlace,
 )
+from stockyard.ports.nodes import NodeSource
 from stockyard.ports.runs import NewRun, Runner, RunnerPlace, Runs
 from stockyard.providers.nodes.terraform import credentials, environments, templates, variables
 from stockyard.providers.nodes.terraform.accounts import (
@@ -68,8 +69,12 @@ class TerraformConfig:
     operator_runner: str = ""
 
 
-class TerraformNodes:
+class TerraformNodes(NodeSource):
     """Makes and removes nodes by runs of OpenTofu in an account of the tenant's."""
+
+    compares = True
+    makes_by_runs = True
+    tells_stages = True
 
     def __init__(
         self,
