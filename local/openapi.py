@@ -1,7 +1,8 @@
 """Writes what is made from the routes of all functions; ``--check`` compares instead (exit 1 when they differ).
 
 ``openapi.json`` is the API's contract, and the stacks make the gateway's routes from it. The edge's table of paths is
-small enough to be read by a function that has to refuse a request. A page of the documents has a row for each route.
+small enough to be read by a function that has to refuse a request. A page of the documents has a row for each route,
+and the client has a model for each answer.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from local import security_page
+from local.contract import client_models
 
 if TYPE_CHECKING:
     from stockyard.edge.route import HttpFunction
@@ -54,6 +56,7 @@ def generated() -> Mapping[Path, str]:
         Path("openapi.json"): _text(document),
         paths.TABLE.relative_to(ROOT): f"{{\n{rows}\n}}\n",
         security_page.PAGE: security_page.page(served),
+        **client_models.modules(document),
     }
 
 

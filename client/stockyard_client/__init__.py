@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         StockyardClientError,
         WaitTimedOut,
     )
-    from stockyard_client.models import CloudAccount, Cluster, Condition, Event, Operation, Phase, Plan, Price
+    from stockyard_client.models import CloudAccount, Cluster, Event, Operation, Phase, Plan, Price
     from stockyard_client.node_models import (
         Applied,
         Candidate,
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
         NodeType,
         PriceOf,
     )
-    from stockyard_client.pool_models import LeftOut, NodePods, Placements, PlannedNode, Pool, PoolNodes, Refusal
+    from stockyard_client.part_models import Condition, PoolNodes
+    from stockyard_client.pool_models import LeftOut, NodePods, Placements, PlannedNode, Pool, Refusal
 
 __version__ = VERSION
 
@@ -51,7 +52,7 @@ _MODULES = {
         "StockyardClientError",
         "WaitTimedOut",
     ),
-    "models": ("CloudAccount", "Cluster", "Condition", "Event", "Operation", "Phase", "Plan", "Price"),
+    "models": ("CloudAccount", "Cluster", "Event", "Operation", "Phase", "Plan", "Price"),
     "node_models": (
         "Applied",
         "Candidate",
@@ -62,7 +63,8 @@ _MODULES = {
         "NodeType",
         "PriceOf",
     ),
-    "pool_models": ("LeftOut", "NodePods", "Placements", "PlannedNode", "Pool", "PoolNodes", "Refusal"),
+    "pool_models": ("LeftOut", "NodePods", "Placements", "PlannedNode", "Pool", "Refusal"),
+    "part_models": ("Condition", "PoolNodes"),
 }
 """Module -> what it gives to this package."""
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

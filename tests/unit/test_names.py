@@ -64,6 +64,7 @@ KEEPERS = frozenset(
         "layers/common/python/stockyard/domain/nodes/launch_groups.py",
         "layers/common/python/stockyard/operations/engine/ledger.py",
         "layers/common/python/stockyard/operations/node_claims/launch_groups.py",
+        "layers/common/python/stockyard/ports/cloud_work.py",
         "layers/common/python/stockyard/ports/clusters.py",
         "layers/common/python/stockyard/ports/node_work.py",
         "tests/unit/providers/conftest.py",

@@ -10,9 +10,10 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
+from stockyard_client.base_models import Model, Resource
 from stockyard_client.errors import ApiError, UnexpectedAnswer
 from stockyard_client.following import Feed, OnTrouble, Pace, is_older_api, watch
-from stockyard_client.models import Cluster, Event, LogLine, Model, Operation, Plan, Resource
+from stockyard_client.models import Cluster, Event, LogLine, Operation, Plan
 from stockyard_client.transport import Answer, Transport
 
 M = TypeVar("M", bound=Model)

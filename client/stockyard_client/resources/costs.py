@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stockyard_client.models import Model
+from stockyard_client.base_models import Model
 from stockyard_client.resources.base import Collection, parsed, path
 
 CLUSTER, NODES = "cluster", "nodes"

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from stockyard_client.models import Model
+from stockyard_client.base_models import Model
 from stockyard_client.resources.base import Collection, parsed, path
 
 

@@ -8,9 +8,11 @@ from typing import Any
 
 from pydantic import Field
 
+from stockyard_client.base_models import Model, Resource
 from stockyard_client.errors import ApiError
 from stockyard_client.following import Feed, OnTrouble
-from stockyard_client.models import Condition, Model, Plan, Resource
+from stockyard_client.models import Plan
+from stockyard_client.part_models import Condition
 from stockyard_client.resources.base import Collection, parsed, path
 
 

@@ -175,7 +175,7 @@ def get(
             watching.watch_one(context, output, CLUSTERS, records)
             return
         record = client.clusters.get(cluster)
-        has_bastion = bool((record.model_extra or {}).get("bastion"))
+        has_bastion = bool(record.document().get("bastion"))
         show_one(context, output, ONE_CLUSTER if has_bastion else CLUSTERS, record)
 
 

@@ -44,7 +44,7 @@ def describe(context: Context, client: Client, cluster: Cluster, operation: Oper
 
 def facts(context: Context, client: Client, cluster: Cluster) -> dict[str, Any]:
     """Place, age and price of the cluster."""
-    extra = cluster.model_extra or {}
+    extra = cluster.document()
     return {
         "Kubernetes": " ".join(filter(None, (version_of(cluster), _kind_of(cluster)))),
         "Where": f"{cluster.provider}, account {cluster.cloud_account_id}, {region_of(cluster) or 'its own region'}",
@@ -66,7 +66,7 @@ def facts(context: Context, client: Client, cluster: Cluster) -> dict[str, Any]:
 
 
 def _kind_of(cluster: Cluster) -> str:
-    driver = (cluster.model_extra or {}).get("driver")
+    driver = cluster.document().get("driver")
     return f"({cluster.cluster_type}{f', driver {driver}' if driver else ''})"
 
 
@@ -87,7 +87,7 @@ def _control_plane(cluster: Cluster) -> str | None:
 
 def endpoint_of(cluster: Cluster) -> str | None:
     """URL of the cluster's Kubernetes API; None before it is known."""
-    if endpoint := (cluster.model_extra or {}).get("endpoint"):
+    if endpoint := cluster.document().get("endpoint"):
         return str(endpoint)
     condition = next((c for c in cluster.conditions if c.type == "EndpointReady" and c.status == "True"), None)
     return condition.message if condition is not None and condition.message.startswith("https://") else None

@@ -45,7 +45,7 @@ def list_(
     context = contexts.of(run)
 
     def is_wanted(cluster: Cluster) -> bool:
-        of_driver = (cluster.model_extra or {}).get("driver") == DRIVER
+        of_driver = cluster.document().get("driver") == DRIVER
         return of_driver and namespace in (None, cluster.settings.get("namespace"))
 
     with context.client() as client:

@@ -49,6 +49,6 @@ def expire(
             plans.show(context, output, client.clusters.plan_update(record, patch))
             return
         changed = client.clusters.update(record, patch)
-        ends = (changed.model_extra or {}).get("expires_at")
+        ends = changed.document().get("expires_at")
         context.say(f"The deletion of {changed.name} begins at {ends}." if ends else f"{changed.name} stays.")
     show_one(context, output, CLUSTERS, changed)

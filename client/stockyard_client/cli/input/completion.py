@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import typer
 
+from stockyard_client.base_models import Model
 from stockyard_client.cli.context import Context
 from stockyard_client.client import Client
 from stockyard_client.errors import StockyardClientError
-from stockyard_client.models import Model
 
 _SECONDS = 2.0
 _MOST = 100

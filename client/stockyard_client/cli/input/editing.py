@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import typer
 import yaml
 
+from stockyard_client.base_models import Resource
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.documents.documents import document_of
@@ -22,7 +23,6 @@ from stockyard_client.cli.documents.sources import source_of
 from stockyard_client.cli.input.confirmations import confirm
 from stockyard_client.cli.output import differences
 from stockyard_client.errors import ApiError
-from stockyard_client.models import Resource
 
 R = TypeVar("R", bound=Resource)
 _EDITOR = "vi"

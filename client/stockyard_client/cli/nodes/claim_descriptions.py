@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stockyard_client.base_models import POOL_LABEL
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.operations.events import Names
 from stockyard_client.cli.output import sections
@@ -18,12 +19,11 @@ from stockyard_client.cli.output.node_tables import (
 from stockyard_client.client import Client
 from stockyard_client.models import Operation
 from stockyard_client.node_models import NodeClaim
-from stockyard_client.pool_models import POOL_LABEL
 
 
 def describe(context: Context, client: Client, claim: NodeClaim, operation: Operation | None) -> None:
     """Writes the claim: its node and price, what does not hold, its last operation and events, what to type next."""
-    extra = claim.model_extra or {}
+    extra = claim.document()
     sections.title(context, f"claim {claim.name}", state(claim), claim.reason)
     if claim.message:
         sections.paragraph(context, claim.message, "yellow" if claim.phase != "Available" else "dim")
@@ -53,7 +53,7 @@ def describe(context: Context, client: Client, claim: NodeClaim, operation: Oper
 
 
 def _requirements_of(claim: NodeClaim) -> str:
-    extra = claim.model_extra or {}
+    extra = claim.document()
     resources = [f"{name}={amount}" for name, amount in (extra.get("resources") or {}).items()]
     rules = requirements_text(extra.get("requirements") or ())
     return "; ".join([*resources, *([rules] if rules else [])])

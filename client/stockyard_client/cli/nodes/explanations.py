@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
+from stockyard_client.base_models import HOURS_A_MONTH, Model
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output import sections
 from stockyard_client.cli.output.ages import age
@@ -14,7 +15,6 @@ from stockyard_client.cli.output.node_tables import amount, dollars
 from stockyard_client.cli.output.output import Form, show_many, write_document
 from stockyard_client.cli.output.plans import money
 from stockyard_client.cli.output.tables import Column, Printer
-from stockyard_client.models import HOURS_A_MONTH, Model
 from stockyard_client.node_models import Candidate, Explanation
 
 MOST_NAMES = 3

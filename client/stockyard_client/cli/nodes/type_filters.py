@@ -151,7 +151,7 @@ def gpu_request(
 
 
 def _offerings(node_type: NodeType) -> list[dict[str, Any]]:
-    offerings: list[dict[str, Any]] = (node_type.model_extra or {}).get("offerings") or []
+    offerings: list[dict[str, Any]] = node_type.document().get("offerings") or []
     return offerings
 
 

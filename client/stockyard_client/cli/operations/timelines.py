@@ -12,6 +12,7 @@ from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 import typer
 
+from stockyard_client.base_models import Model
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.documents.field_sources import FieldSource
@@ -21,7 +22,6 @@ from stockyard_client.cli.output.tables import Printer, cell, cells, padded
 from stockyard_client.cli.output.watching import trouble
 from stockyard_client.cli.visible import echo, json_text, yaml_text
 from stockyard_client.following import Feed
-from stockyard_client.models import Model
 from stockyard_client.resources.base import parsed
 
 M = TypeVar("M", bound=Model)

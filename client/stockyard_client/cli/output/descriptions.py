@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
+from stockyard_client.base_models import HOURS_A_MONTH, POOL_LABEL, Model
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.documents.pointers import dotted, tokens_of
 from stockyard_client.cli.output import sections
@@ -27,9 +28,10 @@ from stockyard_client.cli.output.output import CLUSTERS
 from stockyard_client.cli.output.pool_tables import state
 from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.client import Client
-from stockyard_client.models import HOURS_A_MONTH, CloudAccount, Cluster, Condition, Model, Operation
+from stockyard_client.models import CloudAccount, Cluster, Operation
 from stockyard_client.node_models import NodeProvider, NodeType
-from stockyard_client.pool_models import POOL_LABEL, Pool
+from stockyard_client.part_models import Condition
+from stockyard_client.pool_models import Pool
 
 MOST = 15
 """Rows of a table in a description."""
@@ -61,8 +63,8 @@ OFFERINGS: Printer[Offering] = Printer(
 
 
 def _more(record: Model) -> dict[str, Any]:
-    """Fields of the record that this release does not know."""
-    return record.model_extra or {}
+    """Fields of the record, as the API sent them."""
+    return record.document()
 
 
 def _age(context: Context, moment: str | None) -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from stockyard_client.base_models import HOURS_A_MONTH
 from stockyard_client.cli.output.tables import Column, Printer
-from stockyard_client.models import HOURS_A_MONTH, Condition
 from stockyard_client.node_models import Applied, NodeClaim, NodeProvider, NodeType, PriceOf
+from stockyard_client.part_models import Condition
 
 
 def amount(value: float | None) -> str | None:
@@ -34,7 +35,7 @@ def declared_types(provider: NodeProvider) -> int | str:
     """The names of the cloud's types that the provider has, or the number of types that its document declares."""
     if provider.kind not in _DISCOVERED:
         return len(provider.node_types)
-    names = ((provider.model_extra or {}).get("spec") or {}).get("instanceTypes") or ["*"]
+    names = (provider.document().get("spec") or {}).get("instanceTypes") or ["*"]
     return "all" if names == ["*"] else ",".join(str(name) for name in names)
 
 
@@ -51,7 +52,7 @@ def spot(node_type: NodeType) -> float | None:
 
 
 def _offerings(node_type: NodeType) -> list[dict[str, Any]]:
-    return (node_type.model_extra or {}).get("offerings") or []
+    return node_type.document().get("offerings") or []
 
 
 def capacity(node_type: NodeType) -> str | None:
@@ -166,7 +167,7 @@ TYPES: Printer[NodeType] = Printer(
         Column("SPOT", lambda t: dollars(spot(t)), spare=True),
         Column("CAPACITY", capacity),
         Column("PHASE", lambda t: t.phase),
-        Column("WHY", lambda t: why(t.reason, str((t.model_extra or {}).get("message") or "")), give=2),
+        Column("WHY", lambda t: why(t.reason, str(t.document().get("message") or "")), give=2),
         Column("COST", lambda t: amount(t.cost), wide=True),
         Column("ID", lambda t: t.id, wide=True),
         Column("PROPERTIES", lambda t: pairs_of(t.properties), wide=True),

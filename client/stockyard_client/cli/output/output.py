@@ -8,10 +8,12 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from stockyard_client.base_models import Model
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output.tables import Column, Printer, rows_of, write_table
 from stockyard_client.cli.visible import echo, json_text, yaml_text
-from stockyard_client.models import CloudAccount, Cluster, Condition, Event, Model, Operation
+from stockyard_client.models import CloudAccount, Cluster, Event, Operation
+from stockyard_client.part_models import Condition
 
 M = TypeVar("M", bound=Model)
 
@@ -38,7 +40,7 @@ def region_of(cluster: Cluster) -> str | None:
 
 def version_of(cluster: Cluster) -> str | None:
     """The minor version of Kubernetes."""
-    return (cluster.model_extra or {}).get("kubernetes_version")
+    return cluster.document().get("kubernetes_version")
 
 
 FAULTS = frozenset({"Degraded"})
@@ -54,7 +56,7 @@ def unmet(conditions: Iterable[Condition]) -> list[Condition]:
 def why_of(cluster: Cluster) -> str | None:
     """Most important fact of a cluster for somebody who sees the list: the phase it is in, why it failed, what it
     lacks."""
-    extra = cluster.model_extra or {}
+    extra = cluster.document()
     if cluster.status in {"preparing", "deleting"} and not extra.get("message"):
         return cluster.phase
     texts = [extra.get("reason"), extra.get("message")]
@@ -86,8 +88,8 @@ CLUSTERS: Printer[Cluster] = Printer(
 ONE_CLUSTER: Printer[Cluster] = Printer(
     (
         *(column for column in CLUSTERS.columns if not column.wide),
-        Column("BASTION", lambda c: (c.model_extra or {}).get("bastion")),
-        Column("SNAPSHOT", lambda c: (c.model_extra or {}).get("last_snapshot")),
+        Column("BASTION", lambda c: c.document().get("bastion")),
+        Column("SNAPSHOT", lambda c: c.document().get("last_snapshot")),
         *(column for column in CLUSTERS.columns if column.wide),
     ),
     CLUSTERS.name,

@@ -50,7 +50,7 @@ def show(context: Context, form: Form, plan: Plan, *, is_dry_run: bool = True) -
 
 def verdict(plan: Plan) -> str:
     """One sentence: what would happen, and for how much; empty where one line says it all."""
-    own = (plan.model_extra or {}).get("verdict")
+    own = plan.document().get("verdict")
     if own:
         return str(own)
     counts = (("make", len(plan.creates)), ("change", len(plan.changes)), ("remove", len(plan.deletes)))
@@ -114,7 +114,7 @@ def _counted(names: Sequence[str]) -> list[str]:
 
 def _show_groups(context: Context, plan: Plan) -> None:
     """Show what is ruled out: by reason, where the API says it so, else line by line."""
-    groups = (plan.model_extra or {}).get("groups") or ()
+    groups = plan.document().get("groups") or ()
     if not groups:
         for line in plan.rejected:
             context.out.print(Text(f"! {remark(context, line)}", style="red"), soft_wrap=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from stockyard_client.base_models import Model
 from stockyard_client.cli.output.node_tables import dollars, pairs_of
 from stockyard_client.cli.output.tables import Column, Printer
-from stockyard_client.models import Model
 from stockyard_client.pool_models import NodePods, PlannedNode, Pool
 
 if TYPE_CHECKING:

@@ -9,12 +9,14 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
+from stockyard_client.base_models import Model
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output.ages import age
 from stockyard_client.cli.output.output import unmet
 from stockyard_client.cli.output.progress import mark
 from stockyard_client.cli.output.tables import Printer, rows_of, style_of, write_table
-from stockyard_client.models import Condition, Event, Model, Operation
+from stockyard_client.models import Event, Operation
+from stockyard_client.part_models import Condition
 
 EVENTS_SHOWN = 5
 INDENT = "  "

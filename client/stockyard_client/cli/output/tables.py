@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from stockyard_client.base_models import Model
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output.ages import age
-from stockyard_client.models import Model
 
 M = TypeVar("M", bound=Model)
 

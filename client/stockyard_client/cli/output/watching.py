@@ -8,6 +8,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from rich.text import Text
 
+from stockyard_client.base_models import Model
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output.output import Form
 from stockyard_client.cli.output.tables import (
@@ -27,7 +28,6 @@ from stockyard_client.cli.visible import echo, json_text, yaml_text
 from stockyard_client.client import Client
 from stockyard_client.errors import ApiError, ConnectionFailed
 from stockyard_client.following import OnTrouble
-from stockyard_client.models import Model
 
 R = TypeVar("R", bound=Model)
 

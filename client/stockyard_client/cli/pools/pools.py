@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from stockyard_client.base_models import GROUP
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.assignments import Set, patch_of, source_of
 from stockyard_client.cli.documents.bad_input import BadInput
@@ -32,7 +33,7 @@ from stockyard_client.cli.pools.options import (
     taint_of,
 )
 from stockyard_client.client import Client
-from stockyard_client.pool_models import GROUP, Pool
+from stockyard_client.pool_models import Pool
 
 app = typer.Typer(no_args_is_help=True, help="Pools of a cluster.", rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="POOL", help="Its name.", autocompletion=pool_names)]

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from stockyard_client.base_models import Model
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.input.completion import cluster_names
@@ -15,7 +16,6 @@ from stockyard_client.cli.input.inputs import read_patch
 from stockyard_client.cli.output.output import Form, Output, show_many, write_document
 from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.cli.pools.placements import reduced
-from stockyard_client.models import Model
 from stockyard_client.resources.simulations import Simulation
 
 POLICIES = ("None", "WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")

@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from stockyard_client.base_models import HOURS_A_MONTH, Model
 from stockyard_client.cli import context as contexts
 from stockyard_client.cli.input.completion import cluster_names
 from stockyard_client.cli.output.output import Form, Output, show_many, write_document
 from stockyard_client.cli.output.tables import Column, Printer
 from stockyard_client.cli.tenant.budgets import scope_text
-from stockyard_client.models import HOURS_A_MONTH, Model
 from stockyard_client.resources.costs import CLUSTER, NODES, Budget, CostLine, Costs
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from stockyard_client.cli.output.output import unmet
-from stockyard_client.models import Condition
+from stockyard_client.part_models import Condition
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Files that are made from the contract, beside the contract itself."""
