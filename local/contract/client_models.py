@@ -184,10 +184,10 @@ def _type(schema: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """The type of a field. Objects that the SDK has no class for are plain ones."""
     if "$ref" in schema:
         return names.get(schema["$ref"].removeprefix(REFERENCE), "dict[str, Any]")
-    if ways := schema.get("anyOf"):
-        kinds = {_type(way, names) for way in ways if way.get("type") != "null"}
+    if alternatives := schema.get("anyOf"):
+        kinds = {_type(schema_of_one, names) for schema_of_one in alternatives if schema_of_one.get("type") != "null"}
         (kind,) = kinds if len(kinds) == 1 else ("Any",)
-        return f"{kind} | None" if kind != "Any" and len(kinds) < len(ways) else kind
+        return f"{kind} | None" if kind != "Any" and len(kinds) < len(alternatives) else kind
     if schema.get("type") == "array":
         return f"tuple[{_type(schema['items'], names)}, ...]"
     if schema.get("type") == "object":

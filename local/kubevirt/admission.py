@@ -83,8 +83,8 @@ def _of_volumes(volumes: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
 
 
 def _of_cloud_init(cloud_init: Mapping[str, Any], here: str) -> Iterator[Fault]:
-    ways = [name for name in ("secretRef", "userData", "userDataBase64") if cloud_init.get(name)]
-    if len(ways) > 1:
+    sources = [name for name in ("secretRef", "userData", "userDataBase64") if cloud_init.get(name)]
+    if len(sources) > 1:
         yield here, f"{here} must have only one userdatasource set."
     if len(cloud_init.get("userData", "")) > _MOST_INLINE:
         yield f"{here}.userData", f"{here} userdata exceeds {_MOST_INLINE} byte limit. Should use UserDataSecretRef"

@@ -56,8 +56,8 @@ def check_body(document: Document, noun: str) -> None:
     """Raises :class:`BadInput` with the right command for a document that is no body of ``noun``."""
     if set(document.value) >= _RECORD:
         text = f"{document.place()}: this is a record, as `get` writes it, with fields that no request has"
-        way = f"; `stockyard {noun} get NAME --manifest` writes what `stockyard apply` takes"
-        raise BadInput(text if noun == "account" else text + way)
+        advice = f"; `stockyard {noun} get NAME --manifest` writes what `stockyard apply` takes"
+        raise BadInput(text if noun == "account" else text + advice)
     actual = noun_of(document.value)
     if actual not in ("", noun):
         raise _wrong(document, actual)

@@ -231,7 +231,7 @@ class _Fleet:
         remaining = int(self._asked["TotalTargetCapacity"])
         instances: list[dict[str, Any]] = []
         errors: list[dict[str, Any]] = []
-        for specification, override in self._ways():
+        for specification, override in self._overrides():
             place = {"LaunchTemplateSpecification": specification, "Overrides": override}
             entry = {"LaunchTemplateAndOverrides": place, "Lifecycle": self._kind}
             ids: list[str] = []
@@ -265,15 +265,15 @@ class _Fleet:
         image, profile = override.get("ImageId") or data["ImageId"], data.get("IamInstanceProfile") or {}
         return unknown_thing(self._backend, str(image), str(override["SubnetId"]), profile)
 
-    def _ways(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    def _overrides(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         overrides = [
             (config["LaunchTemplateSpecification"], override)
             for config in self._response._get_param("LaunchTemplateConfigs", [])
             for override in config.get("Overrides") or [{}]
         ]
         if self._kind == "spot" and self._response._get_param("SpotOptions", {}).get("AllocationStrategy") in BY_PRICE:
-            return sorted(overrides, key=lambda way: self._price(way[1]) or LAST)
-        return sorted(overrides, key=lambda way: float(way[1].get("Priority", LAST)))
+            return sorted(overrides, key=lambda pair: self._price(pair[1]) or LAST)
+        return sorted(overrides, key=lambda pair: float(pair[1].get("Priority", LAST)))
 
     def _zone(self, override: Mapping[str, Any]) -> str:
         return str(self._backend.get_subnet(override["SubnetId"]).availability_zone)

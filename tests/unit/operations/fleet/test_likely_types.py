@@ -8,7 +8,7 @@ import pytest
 
 from stockyard.domain.nodes.node_types import ON_DEMAND, Declaration, NodeType, Offering, node_type_of
 from stockyard.domain.values.requirements import ARCH, INSTANCE_TYPE, NODE_TYPE, ZONE
-from stockyard.operations.fleet.likely_types import only_way
+from stockyard.operations.fleet.likely_types import only_served
 from stockyard.scheduling.packing.manifests import read_pod
 
 FAMILY = "karpenter.k8s.aws/instance-family"
@@ -55,4 +55,4 @@ def cpu(amount: str) -> dict[str, Any]:
 )
 def test_a_pod_asks_for_what_fits_when_nothing_likely_does(spec: dict[str, Any], names: set[str]) -> None:
     pods = [read_pod({"spec": {}}), read_pod({"spec": spec})]
-    assert only_way(pods, [AMD], [ARM, LARGE_ARM]) == names
+    assert only_served(pods, [AMD], [ARM, LARGE_ARM]) == names

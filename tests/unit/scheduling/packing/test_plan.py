@@ -32,8 +32,8 @@ APP = Selector(term([{"key": "app", "operator": "In", "values": ["x"]}]))
 
 def node_type(name: str, cpu: int, price: float, zones: tuple[str, ...] = ("a", "b"), **labels: str) -> NodeType:
     room = {"cpu": cpu * 1000, "memory": cpu * 4 * GIB, "pods": 110_000}
-    ways = (Offering("on-demand", zones, price), Offering("spot", zones[:1], price / 2))
-    return NodeType(f"p.{name}", "p", {key: (value,) for key, value in labels.items()}, room, room, 0, ways)
+    alternatives = (Offering("on-demand", zones, price), Offering("spot", zones[:1], price / 2))
+    return NodeType(f"p.{name}", "p", {key: (value,) for key, value in labels.items()}, room, room, 0, alternatives)
 
 
 SMALL, LARGE = node_type("small", 2, 0.1), node_type("large", 8, 0.4, disk="ssd")

@@ -70,8 +70,8 @@ def _priced(
 
 def offering_of(row: RankedOffering) -> Offering:
     """The offering that the row is of, in all of its zones or in some."""
-    alike = [way for way in row.node_type.offerings if way.capacity_type == row.capacity_type]
-    return next((way for way in alike if set(row.zones) <= set(way.zones)), alike[0])
+    alike = [each for each in row.node_type.offerings if each.capacity_type == row.capacity_type]
+    return next((each for each in alike if set(row.zones) <= set(each.zones)), alike[0])
 
 
 def asked_zones(zones: Sequence[str], ids: Mapping[str, str], requirements: Requirements) -> list[str]:

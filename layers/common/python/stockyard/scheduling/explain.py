@@ -211,7 +211,7 @@ class _Rules:
             has = "; ".join(f"{item.capacity_type} in {', '.join(item.zones)}" for item in node_type.offerings)
             text = f"no offering has the capacity type and a zone as asked; it has {has or 'nothing'}"
             return Incompatibility(OFFERING, "", text)
-        by_default = [way for way in offered if not unasked(self._request.defaults, node_type, way[0])]
+        by_default = [choice for choice in offered if not unasked(self._request.defaults, node_type, choice[0])]
         if not by_default:
             return _not_asked(self._request, node_type, offered[0][0])
         offered = by_default

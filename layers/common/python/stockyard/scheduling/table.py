@@ -196,7 +196,7 @@ class Table:
 
 
 def _moves(node_type: NodeType) -> bool:
-    return any(way.zone_prices for way in node_type.offerings)
+    return any(offering.zone_prices for offering in node_type.offerings)
 
 
 V = TypeVar("V", bound=Hashable)

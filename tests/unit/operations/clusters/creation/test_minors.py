@@ -11,7 +11,7 @@ from stockyard.domain.clusters.kubernetes_minors import following, number
 from stockyard.errors import InvalidInput
 from stockyard.kubernetes_versions import DEFAULT, NEW, TESTED
 from stockyard.operations.clusters.creation.create import create_cluster, plan_creation
-from stockyard.operations.clusters.creation.minors import way_out
+from stockyard.operations.clusters.creation.minors import needed_upgrade
 
 
 def test_the_table_goes_on_without_a_gap_and_ends_at_its_beginning() -> None:
@@ -42,7 +42,7 @@ def test_a_new_cluster_has_no_ended_minor_and_each_of_the_others(world: Any) -> 
 def test_a_plan_names_the_way_out_of_an_ended_minor(world: Any) -> None:
     cluster = world.create()
     for minor, tested in TESTED.items():
-        remarks = [remark["detail"] for remark in way_out(replace(cluster, kubernetes_version=minor))]
+        remarks = [remark["detail"] for remark in needed_upgrade(replace(cluster, kubernetes_version=minor))]
         expected = f"Kubernetes {minor} has had no fixes since {tested.end_day}; the way out is an upgrade to"
         assert remarks == ([f"{expected} {following(minor)}."] if tested.end_day else [])
-    assert list(way_out(replace(cluster, kubernetes_version="1.34", driver="eks"))) == []
+    assert list(needed_upgrade(replace(cluster, kubernetes_version="1.34", driver="eks"))) == []

@@ -264,7 +264,7 @@ def test_passes_that_would_choose_different_pools_buy_once(
     assert (len(living(yard, "a")), len(living(yard, "b"))) == (1, 0)
 
 
-@pytest.mark.parametrize("limit", ["MOST_WAYS", "MOST_BITS"])
+@pytest.mark.parametrize("limit", ["MOST_ROWS", "MOST_BITS"])
 def test_pools_with_too_many_ways_to_make_a_node_are_told_so(
     yard: Yard, report: Workload, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:

@@ -56,7 +56,7 @@ REQUEST = fleet.Request(
     "template",
     "spot",
     tuple(
-        fleet.Way(name, zone, subnet, "ami-1", anywhere=True)
+        fleet.Override(name, zone, subnet, "ami-1", anywhere=True)
         for name in ("m6i.large", "t3.medium", "g5.xlarge")
         for zone, subnet in (("a", "subnet-1"), ("b", "subnet-2"))
     ),

@@ -62,8 +62,8 @@ def record_launch(
         why = {
             "detail": refusal.detail,
             "code": refusal.code,
-            "refused": [list(way) for way in refusal.refused],
-            "own": [list(way) for way in refusal.own],
+            "refused": [list(offering) for offering in refusal.refused],
+            "own": [list(offering) for offering in refusal.own],
         }
     if isinstance(refusal, CapacityAwaited):
         why |= {"reason": refusal.reason, "again_at": refusal.again_at}
@@ -85,7 +85,7 @@ def without_member(group: LaunchGroup, claim_id: str) -> LaunchGroup:
 def refusal_of(group: LaunchGroup) -> InsufficientCapacity:
     """The error that says why a member got no machine."""
     why = group.refusal
-    refused, own = _ways(why.get("refused", ())), _ways(why.get("own", ()))
+    refused, own = _offerings(why.get("refused", ())), _offerings(why.get("own", ()))
     detail = str(why.get("detail") or "There were fewer machines than claims.")
     if "again_at" in why:
         reason, again_at = str(why["reason"]), str(why["again_at"])
@@ -93,5 +93,5 @@ def refusal_of(group: LaunchGroup) -> InsufficientCapacity:
     return InsufficientCapacity(detail, code=str(why.get("code", "")), refused=refused, own=own)
 
 
-def _ways(entries: Sequence[Sequence[object]]) -> list[tuple[str, str, str]]:
+def _offerings(entries: Sequence[Sequence[object]]) -> list[tuple[str, str, str]]:
     return [(str(kind), str(capacity_type), str(zone)) for kind, capacity_type, zone in entries]

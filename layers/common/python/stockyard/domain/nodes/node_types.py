@@ -322,6 +322,6 @@ def own_weight(cost: float) -> float:
     return (min(cost, MOST_OWN_COST) + 1) * OWN_WEIGHT
 
 
-def way_text(node_type: NodeType, capacity_type: str | None) -> str:
+def offering_text(node_type: NodeType, capacity_type: str | None) -> str:
     """Words of a bill for how a node is had: its capacity type, and whether it is owned."""
     return f"{capacity_type}, own" if node_type.owned else str(capacity_type)

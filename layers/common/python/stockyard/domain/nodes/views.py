@@ -123,7 +123,7 @@ def node_type_view(
         "cost": node_type.effective_cost,
         "usd_hour": node_type.usd_hour,
         "owned": node_type.owned,
-        "offerings": [_offering(node_type, way, refused) for way in node_type.offerings],
+        "offerings": [_offering(node_type, offering, refused) for offering in node_type.offerings],
         "disk_gib": node_type.disk_gib,
         "disk_usd_hour": node_type.disk_usd_hour,
         "capacity": {
@@ -141,22 +141,22 @@ def node_type_view(
     }
 
 
-def _offering(node_type: NodeType, way: Offering, refused: Sequence[RefusedOffering]) -> dict[str, Any]:
+def _offering(node_type: NodeType, offering: Offering, refused: Sequence[RefusedOffering]) -> dict[str, Any]:
     """A way to get a node as an ``OfferingView`` document, at the price of its cheapest zone."""
 
     def price(usd_hour: float | None) -> float | None:
-        return node_type.money(replace(way, usd_hour=usd_hour))
+        return node_type.money(replace(offering, usd_hour=usd_hour))
 
-    prices = {zone_id: price(zone.now) for zone_id, zone in sorted(way.zone_prices.items())}
+    prices = {zone_id: price(zone.now) for zone_id, zone in sorted(offering.zone_prices.items())}
     return {
-        "capacity_type": way.capacity_type,
-        "zones": list(way.zones),
-        "usd_hour": price(least_price(way, way.zones, {})),
+        "capacity_type": offering.capacity_type,
+        "zones": list(offering.zones),
+        "usd_hour": price(least_price(offering, offering.zones, {})),
         "zone_prices": {zone_id: usd for zone_id, usd in prices.items() if usd is not None},
         "refused": [
             attributes(each, ("zone", "reason", "refused_at", "until"))
             for each in refused
-            if (each.type, each.capacity_type) == (node_type.bare, way.capacity_type)
+            if (each.type, each.capacity_type) == (node_type.bare, offering.capacity_type)
         ],
     }
 
@@ -200,8 +200,8 @@ def _type_state(
 
 def _properties(node_type: NodeType) -> dict[str, tuple[str, ...]]:
     """All properties, those of the offerings too."""
-    zones = tuple(dict.fromkeys(zone for way in node_type.offerings for zone in way.zones))
-    capacity_types = tuple(dict.fromkeys(way.capacity_type for way in node_type.offerings))
+    zones = tuple(dict.fromkeys(zone for offering in node_type.offerings for zone in offering.zones))
+    capacity_types = tuple(dict.fromkeys(offering.capacity_type for offering in node_type.offerings))
     return {**node_type.properties, ZONE: zones, CAPACITY_TYPE: capacity_types}
 
 

@@ -44,7 +44,7 @@ def on_demand_price(node_type: NodeType, offering: Offering) -> float | None:
     """Price of the type on demand, of which a bid in percent is a part."""
     if offering.on_demand_usd_hour is not None:
         return offering.on_demand_usd_hour
-    return next((way.usd_hour for way in node_type.offerings if way.capacity_type == ON_DEMAND), None)
+    return next((each.usd_hour for each in node_type.offerings if each.capacity_type == ON_DEMAND), None)
 
 
 def zones_in_range(

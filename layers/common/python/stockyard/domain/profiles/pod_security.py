@@ -143,7 +143,7 @@ def _of_handlers(place: str, container: Mapping[str, Any]) -> Iterator[_Fault]:
         **{f"lifecycle.{name}": hooks.get(name) for name in ("postStart", "preStop")},
     }
     for name, handler in handlers.items():
-        if any(_object(_object(handler).get(way)).get("host") for way in ("httpGet", "tcpSocket")):
+        if any(_object(_object(handler).get(handler_kind)).get("host") for handler_kind in ("httpGet", "tcpSocket")):
             yield f"{place}.{name}: its host is not of the level restricted"
 
 

@@ -136,7 +136,7 @@ def decide(size: int, zones: Sequence[str], members: Sequence[Member]) -> Step:
     withdrawn = surplus if surplus is not None and not surplus.serving else None
     healthy = [member for member in sure if member.alive and (member.healthy or member is withdrawn)]
     return (
-        _under_way(ordered)
+        _in_progress(ordered)
         or _admission(voters, surplus)
         or _too_few(sure, healthy)
         or _without_dead(size, zones, ordered, voters)
@@ -169,7 +169,7 @@ def _given_up(member: Member, *, spared: bool) -> Member:
     return replace(member, alive=member.alive and (spared or not member.votes))
 
 
-def _under_way(ordered: Sequence[Member]) -> Step | None:
+def _in_progress(ordered: Sequence[Member]) -> Step | None:
     for member in ordered:
         if member.leaving:
             return Wait(f"Waiting for member {member.id} to leave.")

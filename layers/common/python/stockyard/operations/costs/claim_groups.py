@@ -132,8 +132,8 @@ def of_rows(cluster_id: str, rows: Iterable[Sequence[Any]]) -> Iterator[ClaimGro
     """The groups of a cluster whose JSON this is."""
     for *values, number, since in rows:
         pool, phase, deleting, member, name, capacity_type, usd_hour, zones, disk, launching, options = values
-        ways = tuple((option, usd) for option, usd in options)
-        kind = Kind(pool, phase, deleting, member, name, capacity_type, usd_hour, tuple(zones), disk, launching, ways)
+        priced = tuple((option, usd) for option, usd in options)
+        kind = Kind(pool, phase, deleting, member, name, capacity_type, usd_hour, tuple(zones), disk, launching, priced)
         yield ClaimGroup(cluster_id, kind, number, since)
 
 

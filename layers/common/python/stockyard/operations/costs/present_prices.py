@@ -51,9 +51,15 @@ class PresentPrices:
         if node_type is None:
             return placed.usd_hour
         ids = self._ids(claim.cluster_id, self.catalog.providers.get(node_type.provider))
-        ways = [way for way in node_type.offerings if way.capacity_type == SPOT]
-        there = [way for way in ways if ANY in (*way.zones, *placed.zones) or set(way.zones) & set(placed.zones)]
-        prices = [price_with_disk(price_in(way, placed.zones, ids), node_type, claim.properties) for way in there]
+        of_spot = [offering for offering in node_type.offerings if offering.capacity_type == SPOT]
+        there = [
+            offering
+            for offering in of_spot
+            if ANY in (*offering.zones, *placed.zones) or set(offering.zones) & set(placed.zones)
+        ]
+        prices = [
+            price_with_disk(price_in(offering, placed.zones, ids), node_type, claim.properties) for offering in there
+        ]
         return min((price for price in prices if price is not None), default=placed.usd_hour)
 
     def _ids(self, cluster_id: str, provider: NodeProvider | None) -> Mapping[str, str]:

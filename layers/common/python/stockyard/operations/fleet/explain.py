@@ -10,7 +10,7 @@ from typing import Any
 
 from stockyard.domain.clusters import overlay
 from stockyard.domain.nodes.disks import price_with_disk
-from stockyard.domain.nodes.node_types import NodeType, way_text
+from stockyard.domain.nodes.node_types import NodeType, offering_text
 from stockyard.domain.nodes.records import NewClaim, Placement
 from stockyard.domain.nodes.views import option_views
 from stockyard.domain.pools.limits import PricedType
@@ -202,7 +202,9 @@ def plan_claim(services: Services, request: NewClaim, *, with_run: bool = False)
     items = [PriceItem("1 node", 1, None)]
     if best is not None:
         creates.append({"kind": "node", "name": best.node_type.name})
-        items = [PriceItem(f"{best.node_type.name} ({way_text(best.node_type, best.capacity_type)})", 1, best.usd_hour)]
+        items = [
+            PriceItem(f"{best.node_type.name} ({offering_text(best.node_type, best.capacity_type)})", 1, best.usd_hour)
+        ]
     waits = [{"pointer": "", "detail": judged["verdict"]}]
     warnings = [*([] if best is not None else waits), *kept_warnings(draft.keep_failed, items)]
     warnings += budget_warnings(services, draft.cluster_id, "", known_hour(items))

@@ -12,7 +12,7 @@ from stockyard.scheduling.table import NAME_KEYS
 _OF_OFFERINGS = (ZONE, CAPACITY_TYPE)
 
 
-def only_way(pods: Iterable[Pod], likely: Sequence[NodeType], unlikely: Sequence[NodeType]) -> frozenset[str]:
+def only_served(pods: Iterable[Pod], likely: Sequence[NodeType], unlikely: Sequence[NodeType]) -> frozenset[str]:
     """The names of ``unlikely`` types that fit a pod which fits none of the ``likely`` ones: such a pod asks for them.
 
     Labels that a type does not tell fit all; what depends on zones and on other pods is left to the packer.

@@ -50,7 +50,9 @@ def of_plan(stock: Supply, pools: Mapping[str, Pool], planned: Sequence[Claim]) 
             name = claim.pool.name
             if name not in offered:
                 offered[name] = _marked(stock, pools.get(name), claim.pool.requirements, key)
-            value, price = min(_ways(claim, offered[name], key), key=lambda way: way[1], default=("", claim.price))
+            value, price = min(
+                _values_with_prices(claim, offered[name], key), key=lambda pair: pair[1], default=("", claim.price)
+            )
             total += min(price, claim.price)
             values |= {value} if price < claim.price else set()
         if values and total < before - _LEAST:
@@ -65,16 +67,16 @@ def _marked(stock: Supply, pool: Pool | None, requirements: Requirements, key: s
     return [node_type for node_type in opened if MARKS[key] in node_type.properties]
 
 
-def _ways(claim: Claim, types: Iterable[NodeType], key: str) -> Iterable[tuple[str, float]]:
+def _values_with_prices(claim: Claim, types: Iterable[NodeType], key: str) -> Iterable[tuple[str, float]]:
     """Value of the label and price of each way that has room for what is packed, beside what runs on each node."""
     row = claim.row
     overhead = {name: amount - row.room.get(name, 0) for name, amount in row.node_type.allocatable.items()}
     needed = {name: amount + max(0, overhead.get(name, 0)) for name, amount in claim.requests.items() if amount > 0}
     for node_type in types:
         if all(node_type.allocatable.get(name, 0) >= amount for name, amount in needed.items()):
-            for way in node_type.offerings:
-                price = node_type.money(way)
-                if price is not None and (row.zone == ANY or {row.zone, ANY} & set(way.zones)):
+            for pair in node_type.offerings:
+                price = node_type.money(pair)
+                if price is not None and (row.zone == ANY or {row.zone, ANY} & set(pair.zones)):
                     yield node_type.properties[MARKS[key]][0], price
 
 

@@ -26,7 +26,7 @@ from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.quantities import milli
 from stockyard.domain.values.requirements import Requirements
 from stockyard.lifecycle.pools.spread import spread_requirements
-from stockyard.operations.fleet.likely_types import only_way
+from stockyard.operations.fleet.likely_types import only_served
 from stockyard.operations.fleet.priced_types import NO_PODS, PodsToPlace, priced_type
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.allowed_types import allowed_types
@@ -184,7 +184,7 @@ def _possible(stock: Supply, request: SchedulingRequest, pods: Sequence[model.Po
     offered = possible_offerings(stock.catalog.index, replace(request, likely={}), stock.availability)
     likely_types = {row.node_type.name: row.node_type for row in likely}
     unlikely = {row.node_type.name: row.node_type for row in offered if row.node_type.name not in likely_types}
-    names = likely_types.keys() | only_way(pods, list(likely_types.values()), list(unlikely.values()))
+    names = likely_types.keys() | only_served(pods, list(likely_types.values()), list(unlikely.values()))
     return [row for row in offered if row.node_type.name in names]
 
 
@@ -239,9 +239,9 @@ def _unasked(stock: Supply, requirements: Requirements, pool: Pool) -> tuple[str
     bid = Bid.of(pool.max_price)
     defaults = defaults_of(requirements, bids=bid is not None)
     everything = node_types(stock, requirements, pool.provider_ref, PodsToPlace(frozenset(defaults)), bid=bid)
-    ways = [unasked(defaults, node_type, way) for node_type in everything for way in node_type.offerings]
-    fewest = min(map(len, ways), default=0)
-    return tuple(sorted(next((keys for keys in ways if len(keys) == fewest), ())))
+    sets_of_keys = [unasked(defaults, node_type, each) for node_type in everything for each in node_type.offerings]
+    fewest = min(map(len, sets_of_keys), default=0)
+    return tuple(sorted(next((keys for keys in sets_of_keys if len(keys) == fewest), ())))
 
 
 def _unserved(stock: Supply, requirements: Requirements, provider: str) -> Mapping[str, str]:
@@ -259,7 +259,7 @@ def _refused(
     late; each with the offerings that are missing."""
     if not stock.availability.refused:
         return
-    ways = {
+    served = {
         (t.name, offering.capacity_type, zone)
         for t in known_types
         for offering in t.offerings
@@ -269,7 +269,7 @@ def _refused(
         zones = [
             (
                 offering,
-                tuple(zone for zone in offering.zones if (node_type.name, offering.capacity_type, zone) not in ways),
+                tuple(zone for zone in offering.zones if (node_type.name, offering.capacity_type, zone) not in served),
             )
             for offering in node_type.offerings
         ]

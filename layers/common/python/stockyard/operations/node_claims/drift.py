@@ -63,14 +63,18 @@ def as_launched(services: Services, work: NodeWork, facts: Mapping[str, str]) ->
 
 def _priced(placement: Placement, node_type: NodeType, ids: Mapping[str, str]) -> Placement:
     """The placement at the price of the zone in which the machine stands, where prices differ by zone."""
-    ways = (way for way in node_type.offerings if way.capacity_type == placement.capacity_type and way.zone_prices)
-    way = next(ways, None)
-    if way is None or len(placement.zones) != 1 or not set(placement.zones) <= ids.keys():
+    alike = (
+        spot_offering
+        for spot_offering in node_type.offerings
+        if spot_offering.capacity_type == placement.capacity_type and spot_offering.zone_prices
+    )
+    spot_offering = next(alike, None)
+    if spot_offering is None or len(placement.zones) != 1 or not set(placement.zones) <= ids.keys():
         return placement
-    price = price_in(way, placement.zones, ids)
+    price = price_in(spot_offering, placement.zones, ids)
     if price is None:
         return placement
-    offering = replace(way, usd_hour=price)
+    offering = replace(spot_offering, usd_hour=price)
     return replace(placement, usd_hour=node_type.money(offering), cost=node_type.rank(offering))
 
 

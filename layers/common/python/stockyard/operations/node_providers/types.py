@@ -51,10 +51,10 @@ def offer_of(services: Services, provider: NodeProvider) -> dict[str, Any]:
     is known. What is paid ahead has no such price."""
     types = provider_node_types(services, provider)
     prices = (
-        node_type.money(way)
+        node_type.money(offering)
         for node_type in types
-        for way in node_type.offerings
-        if node_type.owned or way.capacity_type in (ON_DEMAND, SPOT)
+        for offering in node_type.offerings
+        if node_type.owned or offering.capacity_type in (ON_DEMAND, SPOT)
     )
     return {"types": len(types), "usd_hour": min((price for price in prices if price is not None), default=None)}
 
@@ -81,12 +81,12 @@ def get_type(services: Services, id_or_name: str, *, history: bool = False) -> d
 def _history(services: Services, provider: NodeProvider, node_type: NodeType) -> dict[str, list[dict[str, Any]]]:
     """Spot prices of the last day by the id of the zone; none of a type that is not on offer as spot."""
     source = services.node_sources.get(provider.kind)
-    way = next((way for way in node_type.offerings if way.capacity_type == SPOT), None)
+    offering = next((offering for offering in node_type.offerings if offering.capacity_type == SPOT), None)
     sheet = source.sheet(provider) if source is not None else None
-    if way is None or sheet is None:
+    if offering is None or sheet is None:
         return {}
     return {
-        zone: [{"time": time, "usd_hour": node_type.money(replace(way, usd_hour=usd))} for time, usd in points]
+        zone: [{"time": time, "usd_hour": node_type.money(replace(offering, usd_hour=usd))} for time, usd in points]
         for zone, points in services.prices.spot_history(sheet, node_type.bare).items()
     }
 

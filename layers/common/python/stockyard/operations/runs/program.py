@@ -88,7 +88,7 @@ def keep_lines(services: Services, seals: Seals, run: ProviderRun, first: int, l
 
     ``Unauthorized`` unless the run is under way. Lines of a run whose operation is not kept are dropped.
     """
-    check_under_way(run)
+    check_running(run)
     if not lines:
         return
     hidden = _hiding(services, seals, run, [_one_line(line) for line in lines])
@@ -113,14 +113,14 @@ def end_of(services: Services, seals: Seals, run: ProviderRun, report: RunReport
     """Record how the run ended. Told twice, the first end stays. ``Unauthorized`` for a run that has not begun."""
     if run.status == "ended":
         return
-    check_under_way(run)
+    check_running(run)
     if report.result is not None:
         put_sealed(services, seals, run.id, RESULT, report.result)
     error = _hiding(services, seals, run, [_one_line(report.error)])[0][:MOST_ERROR] if report.error else None
     end_run_record(services, run.id, replace(report, error=error))
 
 
-def check_under_way(run: ProviderRun) -> None:
+def check_running(run: ProviderRun) -> None:
     """``Unauthorized`` unless the run has begun and has not ended: its token is of no use before and after."""
     if run.status != "begun":
         raise Unauthorized(REFUSED)

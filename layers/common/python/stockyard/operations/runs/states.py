@@ -11,7 +11,7 @@ from stockyard.domain.run_records import ProviderRun, RunState, StateLock
 from stockyard.errors import IllegalTransition
 from stockyard.operations.engine.advance import until_written
 from stockyard.operations.runs.objects import state_name
-from stockyard.operations.runs.program import check_under_way
+from stockyard.operations.runs.program import check_running
 from stockyard.operations.services import Services
 from stockyard.ports import Replace
 
@@ -67,7 +67,7 @@ def unlock(services: Services, run: ProviderRun) -> None:
 
 def _state(services: Services, run: ProviderRun) -> RunState:
     """The state of a run that is under way and is the state's current one."""
-    check_under_way(run)
+    check_running(run)
     state = services.store.get(RunState, run.workspace)
     if state is None or state.run != run.id:
         raise IllegalTransition("Another run works on the state now.")

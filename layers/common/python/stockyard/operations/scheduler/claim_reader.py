@@ -38,8 +38,8 @@ def unnamed_cluster(claim: NodeClaim) -> str | None:
     """Advice about a claim that names no cluster, and so gets only nodes of no cluster; None for others."""
     if claim.cluster_ref or claim.pool:
         return None
-    way = {"karpenter": f"set the label {CLUSTER} or --cluster", "vcluster": "set spec.vClusterRef"}
-    return f"No cluster is named: {way.get(claim.form, 'set cluster')}."
+    remedy = {"karpenter": f"set the label {CLUSTER} or --cluster", "vcluster": "set spec.vClusterRef"}
+    return f"No cluster is named: {remedy.get(claim.form, 'set cluster')}."
 
 
 class ClaimReader:

@@ -22,11 +22,11 @@ from stockyard.scheduling.consolidation.model import Decision, Fleet, Replacemen
 from stockyard.scheduling.consolidation.places import is_easy, pods_of
 from stockyard.scheduling.consolidation.singles import DELETE, REPLACE, Verdict, verdicts
 from stockyard.scheduling.consolidation.worth import wastes
+from stockyard.scheduling.packing.alternatives import keeps_least_values
 from stockyard.scheduling.packing.model import Problem
 from stockyard.scheduling.packing.model import Settings as PackingSettings
 from stockyard.scheduling.packing.plan import Claim, Plan, pack
 from stockyard.scheduling.packing.price.model import Meter
-from stockyard.scheduling.packing.ways import keeps_least_values
 
 PACKING_STEPS, PACKING_STEPS_A_POD = 30_000, 90
 """The work that one set of nodes may take."""

@@ -27,19 +27,19 @@ from stockyard.scheduling.packing.row_source import (
 from stockyard.scheduling.packing.topology import NodeFilter
 from stockyard.scheduling.table import NAME_KEYS, mask_of
 
-__all__ = ["UNKNOWN_PRICE", "Row", "Rows", "named_labels", "satisfies", "ways"]
+__all__ = ["UNKNOWN_PRICE", "Row", "Rows", "most_rows", "named_labels", "satisfies"]
 
 
-def ways(pools: Sequence[Pool], pods: Iterable[Pod]) -> int:
+def most_rows(pools: Sequence[Pool], pods: Iterable[Pod]) -> int:
     """Largest number of rows that these pools and pods may make. Each label that is left open multiplies them."""
     named = named_labels(pods)
     open_keys = [key for key in named if key not in (CAPACITY_TYPE, ZONE, HOSTNAME, *NAME_KEYS)]
     if ZONE in named:
         named[ZONE] = tuple({*named[ZONE], *zones_of(pools)})
-    return sum(_ways_of(pool, node_type, named, open_keys) for pool in pools for node_type in pool.node_types)
+    return sum(_rows_of(pool, node_type, named, open_keys) for pool in pools for node_type in pool.node_types)
 
 
-def _ways_of(pool: Pool, node_type: NodeType, named: Mapping[str, Sequence[str]], open_keys: Sequence[str]) -> int:
+def _rows_of(pool: Pool, node_type: NodeType, named: Mapping[str, Sequence[str]], open_keys: Sequence[str]) -> int:
     zone = pool.template.get(ZONE, NOTHING)
     named_zones = max(1, len(named.get(ZONE, ())) + len(zone.values))
     count = sum(named_zones if ANY in offering.zones else len(offering.zones) for offering in node_type.offerings)

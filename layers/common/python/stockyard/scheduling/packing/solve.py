@@ -131,7 +131,7 @@ class Solver(ManyPods):
     def _place_at(self, pod_class: PodClass, level: Level) -> bool:
         return self._on_room(pod_class, level) or any(
             self._in_planned(pod_class, level, domains, mask) or self._in_new(pod_class, level, domains, mask, None)
-            for domains, mask in self._ways(pod_class, level)
+            for domains, mask in self._rooms(pod_class, level)
         )
 
     def _on_room(self, pod_class: PodClass, level: Level) -> bool:
@@ -144,18 +144,18 @@ class Solver(ManyPods):
         much as a node that keeps more of them, it is that node."""
         better, level = pod_class.levels[:number], pod_class.levels[number]
         instead = partial(self._in_best, pod_class, better) if better else None
-        ways = self._ways(pod_class, level)
-        return any(self._in_planned(pod_class, level, domains, mask, instead) for domains, mask in ways)
+        rooms = self._rooms(pod_class, level)
+        return any(self._in_planned(pod_class, level, domains, mask, instead) for domains, mask in rooms)
 
     def _in_best(self, pod_class: PodClass, levels: Sequence[Level], below: float | None) -> bool:
         """Put the next pod onto a new node that keeps as many of its preferences as possible."""
         return any(
             self._in_new(pod_class, level, domains, mask, below)
             for level in levels
-            for domains, mask in self._ways(pod_class, level)
+            for domains, mask in self._rooms(pod_class, level)
         )
 
-    def _ways(self, pod_class: PodClass, level: Level) -> Iterator[tuple[Domains, int]]:
+    def _rooms(self, pod_class: PodClass, level: Level) -> Iterator[tuple[Domains, int]]:
         """The domains in which the next pod may be, the emptiest first, and the rows in each of them."""
         for domains in self._domains(pod_class, level):
             if self.meter.spent >= self.meter.limit:

@@ -28,7 +28,7 @@ def narrowed(pool: Pool, pods: Iterable[Pod], limited: Collection[str] = ()) -> 
         return pool
     if any(requirement.min_values for requirement in pool.requirements.values()):
         return pool
-    if any(way.capacity_type != ON_DEMAND for node_type in pool.node_types for way in node_type.offerings):
+    if any(offering.capacity_type != ON_DEMAND for node_type in pool.node_types for offering in node_type.offerings):
         return pool
     needed: list[NodeType] = []
     for node_type in sorted(pool.node_types, key=lambda item: (_least(item), item.name)):
@@ -45,9 +45,9 @@ def _least(node_type: NodeType) -> float:
 def _prices(node_type: NodeType) -> dict[str, float]:
     """The weight by zone, see ``NodeType.weight``; a type of unknown price weighs more than all."""
     prices: dict[str, float] = {}
-    for way in node_type.offerings:
-        weight = node_type.weight(way)
-        for zone in way.zones:
+    for offering in node_type.offerings:
+        weight = node_type.weight(offering)
+        for zone in offering.zones:
             prices[zone] = min(prices.get(zone, float("inf")), float("inf") if weight is None else weight)
     return prices
 

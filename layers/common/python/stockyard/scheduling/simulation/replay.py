@@ -20,7 +20,7 @@ from stockyard.scheduling.packing.model import Problem
 from stockyard.scheduling.packing.model import Settings as PackingSettings
 from stockyard.scheduling.packing.plan import Claim, LeftOut, grouped, pack
 from stockyard.scheduling.packing.reasons import BUDGET
-from stockyard.scheduling.packing.rows import ways
+from stockyard.scheduling.packing.rows import most_rows
 from stockyard.scheduling.simulation.cluster import Cluster, SimulatedNode, SimulatedPod
 from stockyard.scheduling.simulation.model import (
     Arrival,
@@ -69,7 +69,7 @@ def search(
     pods_there = [pod for node in fleet.nodes for pod, _ in node.pods]
     # Besides the sets that it tried, it reads the nodes one by one, and all pods for what they are worth.
     packings = own_search.tried + 2
-    reading = reading_steps(len(fleet.nodes), ways(fleet.pools, (*pods_there, *fleet.daemons)))
+    reading = reading_steps(len(fleet.nodes), most_rows(fleet.pools, (*pods_there, *fleet.daemons)))
     return decision, own_search.spent + packings * reading
 
 
@@ -97,7 +97,7 @@ class _Replay:
         self._cluster = Cluster(trace)
         self._passes = Passes(self._cluster, decider, self)
         kinds = dict.fromkeys(arrival.kind.pod for arrival in trace.arrivals)
-        self._rows = ways(trace.pools, (*kinds, *trace.daemons))
+        self._rows = most_rows(trace.pools, (*kinds, *trace.daemons))
         self._pods: dict[str, dict[str, SimulatedPod]] = {}
         self._counts: Counter[str] = Counter()
         self._waiting: dict[str, SimulatedPod] = {}

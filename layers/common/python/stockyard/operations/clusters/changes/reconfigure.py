@@ -32,7 +32,7 @@ from stockyard.lifecycle.clusters.repave import REQUIRED, SETTING, Reason, reaso
 from stockyard.lifecycle.pools.pool import living
 from stockyard.operations.clusters.changes.prices import budget_remarks, items_after, items_now
 from stockyard.operations.clusters.creation.check import check
-from stockyard.operations.clusters.creation.minors import way_out
+from stockyard.operations.clusters.creation.minors import needed_upgrade
 from stockyard.operations.clusters.members.replaced_members import replaced_members
 from stockyard.operations.fleet.pools.groups import group_pools
 from stockyard.operations.fleet.pools.leaving import LeavingNodes, leaving_nodes
@@ -261,7 +261,7 @@ def warnings_of(
     if target is cluster:
         return []
     of_checks = (remark(finding.pointer, finding.detail) for finding in findings if finding.warning)
-    return [*of_checks, *way_out(target), *_remarks_of_nodes(services, cluster, target)]
+    return [*of_checks, *needed_upgrade(target), *_remarks_of_nodes(services, cluster, target)]
 
 
 def _remarks_of_nodes(services: Services, cluster: Cluster, target: Cluster) -> Iterator[dict[str, str]]:

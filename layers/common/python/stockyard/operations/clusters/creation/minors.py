@@ -29,7 +29,7 @@ def check_new_minor(services: Services, draft: Cluster) -> None:
         raise InvalidInput.at("/kubernetes_version", text)
 
 
-def way_out(cluster: Cluster) -> Iterator[dict[str, str]]:
+def needed_upgrade(cluster: Cluster) -> Iterator[dict[str, str]]:
     """A remark with the upgrade that the cluster needs; none where its minor is mended."""
     if day := end_day(cluster):
         text = f"Kubernetes {cluster.kubernetes_version} has had no fixes since {day}; the way out is an upgrade to"

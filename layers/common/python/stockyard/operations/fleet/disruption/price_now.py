@@ -23,16 +23,24 @@ def price_of(stock: Supply, claim: NodeClaim) -> float | None:
     if placed is None:
         return None
     node_type = stock.catalog.node_types.get(placed.type)
-    ways = [way for way in node_type.offerings if way.capacity_type == placed.capacity_type] if node_type else []
-    ways = [way for way in ways if ANY in (*way.zones, *placed.zones) or set(way.zones) & set(placed.zones)]
-    if node_type is None or not ways:
+    alike = (
+        [offering for offering in node_type.offerings if offering.capacity_type == placed.capacity_type]
+        if node_type
+        else []
+    )
+    alike = [
+        offering
+        for offering in alike
+        if ANY in (*offering.zones, *placed.zones) or set(offering.zones) & set(placed.zones)
+    ]
+    if node_type is None or not alike:
         return placed.usd_hour
     ids = stock.zone_ids.get(node_type.provider, {})
-    offerings = [_at_its_least(way, placed.zones, ids) for way in ways]
+    offerings = [_at_its_least(offering, placed.zones, ids) for offering in alike]
     if placed.capacity_type == SPOT:
-        offerings = [_within_bid(way, Bid.of(claim.max_price), node_type) for way in offerings]
+        offerings = [_within_bid(offering, Bid.of(claim.max_price), node_type) for offering in offerings]
     with_own_disk = with_disk(node_type, claim.properties)
-    prices = [money for way in offerings if (money := with_own_disk.money(way)) is not None]
+    prices = [money for offering in offerings if (money := with_own_disk.money(offering)) is not None]
     return min(prices, default=placed.usd_hour)
 
 
@@ -42,14 +50,18 @@ def weight_of(claim: NodeClaim, price: float) -> float:
     return own_weight(placed.cost) if placed is not None and placed.owned else price
 
 
-def _at_its_least(way: Offering, zones: Sequence[str], ids: Mapping[str, str]) -> Offering:
+def _at_its_least(offering: Offering, zones: Sequence[str], ids: Mapping[str, str]) -> Offering:
     """The offering at the least that it cost of late in these zones; where they are not known, in any."""
-    if not way.zone_prices:
-        return way
-    there = [price for _, price in priced_zones(way, known_zones(zones, ids), ids)]
-    return replace(way, usd_hour=min(price.low for price in there or way.zone_prices.values()))
+    if not offering.zone_prices:
+        return offering
+    there = [price for _, price in priced_zones(offering, known_zones(zones, ids), ids)]
+    return replace(offering, usd_hour=min(price.low for price in there or offering.zone_prices.values()))
 
 
-def _within_bid(way: Offering, bid: Bid | None, node_type: NodeType) -> Offering:
-    limit = bid.limit(on_demand_price(node_type, way)) if bid is not None else None
-    return way if limit is None or way.usd_hour is None else replace(way, usd_hour=min(way.usd_hour, limit))
+def _within_bid(offering: Offering, bid: Bid | None, node_type: NodeType) -> Offering:
+    limit = bid.limit(on_demand_price(node_type, offering)) if bid is not None else None
+    return (
+        offering
+        if limit is None or offering.usd_hour is None
+        else replace(offering, usd_hour=min(offering.usd_hour, limit))
+    )

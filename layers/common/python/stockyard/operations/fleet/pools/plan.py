@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stockyard.domain.month_budgets import Scope, usd_month_of
-from stockyard.domain.nodes.node_types import way_text
+from stockyard.domain.nodes.node_types import offering_text
 from stockyard.domain.pools.limits import too_small
 from stockyard.domain.pools.records import DYNAMIC, NewPool, Pool
 from stockyard.domain.records import Cluster
@@ -60,8 +60,8 @@ def plan_pool(services: Services, cluster: Cluster, new_pool: NewPool) -> dict[s
     if best is not None:
         creates += [{"kind": "node", "name": best.node_type.name} for _ in range(count)]
         total = None if best.usd_hour is None else best.usd_hour * count
-        way = way_text(best.node_type, best.capacity_type)
-        items = [PriceItem(f"{best.node_type.name} ({way})", count, total)] if count else []
+        offering_words = offering_text(best.node_type, best.capacity_type)
+        items = [PriceItem(f"{best.node_type.name} ({offering_words})", count, total)] if count else []
     else:
         warnings.append({"pointer": "", "detail": judged["verdict"]})
         # What nodes cost that nothing is known of, nobody knows.
@@ -119,10 +119,12 @@ def _price_items(planned: Sequence[Claim]) -> list[PriceItem]:
     from stockyard.scheduling.packing.rows import UNKNOWN_PRICE
 
     rows = [node.row for node in planned]
-    counts = Counter((row.node_type.name, way_text(row.node_type, row.capacity_type), row.usd_hour) for row in rows)
+    counts = Counter(
+        (row.node_type.name, offering_text(row.node_type, row.capacity_type), row.usd_hour) for row in rows
+    )
     return [
-        PriceItem(f"{name} ({way})", count, None if price >= UNKNOWN_PRICE else price * count)
-        for (name, way, price), count in sorted(counts.items())
+        PriceItem(f"{name} ({offering_words})", count, None if price >= UNKNOWN_PRICE else price * count)
+        for (name, offering_words, price), count in sorted(counts.items())
     ]
 
 

@@ -34,6 +34,7 @@ from stockyard.operations.quotas.network_room import network_refusal, remaining_
 from stockyard.operations.services import Services
 from stockyard.scheduling.opt_in import packed
 from stockyard.scheduling.packing import model
+from stockyard.scheduling.packing.alternatives import Alternatives, possible_alternatives
 from stockyard.scheduling.packing.plan import Claim, LeftOut, Plan
 from stockyard.scheduling.packing.reasons import (
     BUDGET,
@@ -49,7 +50,6 @@ from stockyard.scheduling.packing.reasons import (
     VOLUME,
     Reason,
 )
-from stockyard.scheduling.packing.ways import Ways, possible_ways
 
 MOST_CLAIMS = 500
 """Claims that one pass makes; what is left waits for the next."""
@@ -194,7 +194,7 @@ class _Narrowed:
         mark = (claim.mask, claim.row.capacity_type, claim.row.zone, repr(ids))
         if mark not in self._by_mask:
             ceiling = claim.price + self._spare.get(claim.pool.name, inf)
-            self._by_mask[mark] = [*_narrowing(possible_ways(claim, ceiling)), *ids]
+            self._by_mask[mark] = [*_narrowing(possible_alternatives(claim, ceiling)), *ids]
         return self._by_mask[mark]
 
 
@@ -213,7 +213,7 @@ def planned_draft(services: Services, cluster: Cluster, pool: Pool, claim: Claim
     """The claim of a planned node that may cost at most ``ceiling`` USD an hour, as nobody has written it yet. In a
     pool with a limit in money it costs no more than it is planned to."""
     ceiling = min(ceiling, claim.price) if claim.pool.money is not None else ceiling
-    narrowed = [*_narrowing(possible_ways(claim, ceiling)), *_ids_of_zone(claim)]
+    narrowed = [*_narrowing(possible_alternatives(claim, ceiling)), *_ids_of_zone(claim)]
     return _draft(services, cluster, pool, claim, narrowed)
 
 
@@ -223,8 +223,8 @@ def _ids_of_zone(claim: Claim) -> list[dict[str, Any]]:
     return [{"key": key, "operator": IN, "values": [value]} for key, value in ids]
 
 
-def _narrowing(ways: Ways) -> Sequence[dict[str, Any]]:
-    types, zones, capacity_types = ways
+def _narrowing(alternatives: Alternatives) -> Sequence[dict[str, Any]]:
+    types, zones, capacity_types = alternatives
     own = {NODE_TYPE: types, ZONE: zones, CAPACITY_TYPE: capacity_types}
     return [{"key": key, "operator": IN, "values": list(values)} for key, values in own.items() if values]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from stockyard.scheduling.packing.model import Problem
-from stockyard.scheduling.packing.rows import ways
+from stockyard.scheduling.packing.rows import most_rows
 
-MOST_WAYS = 300_000
+MOST_ROWS = 300_000
 """Ways to make a node (pool, node type, capacity type, zone, open labels) that one problem may have."""
 MOST_OVERHEADS = 300_000
 """DaemonSets times node types: for each of these it is asked whether it takes room."""
@@ -19,8 +19,8 @@ def excess(problem: Problem) -> str | None:
     types = sum(len(pool.node_types) for pool in problem.pools)
     if types * len(problem.daemons) > MOST_OVERHEADS:
         return f"{len(problem.daemons)} DaemonSets on nodes of {types} types are too many"
-    count = ways(problem.pools, (*(group.pod for group in problem.groups), *problem.daemons))
-    if count <= MOST_WAYS and count * len(problem.groups) <= MOST_BITS:
+    count = most_rows(problem.pools, (*(group.pod for group in problem.groups), *problem.daemons))
+    if count <= MOST_ROWS and count * len(problem.groups) <= MOST_BITS:
         return None
     text = f"{len(problem.groups)} different pods leave or name so many values of labels that there are {count} ways"
     return f"{text} to make a node, too many"

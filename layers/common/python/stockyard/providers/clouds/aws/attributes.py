@@ -48,7 +48,7 @@ class AwsAttributes(Input):
     """The secret of the access key; it is kept sealed and never shown."""
 
     @model_validator(mode="after")
-    def _one_way_in(self) -> AwsAttributes:
+    def _one_credential(self) -> AwsAttributes:
         key_parts = [name for name in KEYS if getattr(self, name) is not None]
         faults: list[Fault] = []
         if not key_parts and self.role_arn is None:

@@ -51,7 +51,7 @@ class BcmAttributes(Input):
     """The name of a site, instead of all others: its connector knows the head node and has the certificate."""
 
     @model_validator(mode="after")
-    def _one_way_in(self) -> Self:
+    def _one_credential(self) -> Self:
         there = [name for name in _OF_DIRECT if getattr(self, name) is not None]
         faults: list[Fault] = []
         if self.via is not None:

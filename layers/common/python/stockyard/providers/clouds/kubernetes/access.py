@@ -88,9 +88,9 @@ class Access:
 
     def _client(self, credentials: Credentials) -> KubernetesApi:
         if credentials.site is not None:
-            way = self._site_transport(*credentials.site)
+            through_site = self._site_transport(*credentials.site)
             # The connector is waited for once: its workflow asks again.
-            return KubernetesApi(credentials.server, None, lambda: "", way, attempts=1)
+            return KubernetesApi(credentials.server, None, lambda: "", through_site, attempts=1)
         token, certificate = credentials.token or "", None
         if credentials.key_b64 is not None:
             certificate = ClientCertificate(credentials.certificate_b64 or "", credentials.key_b64)

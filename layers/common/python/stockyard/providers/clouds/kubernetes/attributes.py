@@ -13,7 +13,7 @@ from stockyard.domain.models.patterns import DNS_LABEL, worded
 from stockyard.domain.models.server_fields import Certificate, PrivateKey, SiteName, server
 from stockyard.providers.clouds.kubernetes.features import BASE, CAPACITY, FEATURES, KUBEVIRT
 
-WAYS = ("token", "client_key", "via")
+CREDENTIALS = ("token", "client_key", "via")
 """The attributes one of which is the way in."""
 MOST_NAMESPACES = 20
 _TOKEN = re.compile(r"[!-~]{8,8192}")
@@ -80,14 +80,14 @@ class KubernetesAttributes(Input):
     """Kinds of machines that the account is for: each needs rights of its own."""
 
     @model_validator(mode="after")
-    def _one_way_in(self) -> Self:
-        ways = [name for name in WAYS if getattr(self, name) is not None]
+    def _one_credential(self) -> Self:
+        credentials = [name for name in CREDENTIALS if getattr(self, name) is not None]
         faults: list[Fault] = []
-        if not ways:
+        if not credentials:
             faults.append((("token",), "this field is required, unless there is client_key or via"))
-        faults += [((name,), f"cannot be given beside {ways[0]}: one is the way in") for name in ways[1:]]
+        faults += [((name,), f"cannot be given beside {credentials[0]}: one is the way in") for name in credentials[1:]]
         of_server = ("server", "certificate_authority")
-        if ways == ["via"]:
+        if credentials == ["via"]:
             beside = (*of_server, "client_certificate")
             text = "cannot be given beside via: the site's connector knows it"
             faults += [((name,), text) for name in beside if getattr(self, name) is not None]

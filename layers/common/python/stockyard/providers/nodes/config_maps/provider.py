@@ -85,7 +85,7 @@ class ConfigMapNodes(NodeSource):
         objects = self._objects(work, name)
         there = objects.machine()
         if there is None:
-            option, zone = self._way(work)
+            option, zone = self._option(work)
             line = work.ledger.intend(MACHINE, name)
             joins_at = work.now + timedelta(seconds=_launch_seconds(work.provider))
             data = {
@@ -104,7 +104,7 @@ class ConfigMapNodes(NodeSource):
         facts = {"machine_id": name, "type": data["type"], "capacity_type": data["capacityType"], "zone": data["zone"]}
         return Outcome(True, f"ConfigMap {name} was made in {objects.namespace}.", facts=facts)
 
-    def _way(self, work: NodeWork) -> tuple[PlacementOption, str]:
+    def _option(self, work: NodeWork) -> tuple[PlacementOption, str]:
         """The first option and zone that can be had. ``InsufficientCapacity`` names every way that was refused."""
         placement = work.claim.placement
         if placement is None:

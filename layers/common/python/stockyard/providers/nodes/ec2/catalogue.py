@@ -85,13 +85,13 @@ def _kind(
 ) -> NodeType:
     own = choosable(written.properties)
     zones = parse_property(ZONE, written_zone(own, common) or ANY)
-    ways = {
+    by_capacity_type = {
         ON_DEMAND: Offering(ON_DEMAND, zones, offer.usd_hour),
         SPOT: Offering(
             SPOT, zones, max((price.now for price in spot_prices.values()), default=None), spot_prices, offer.usd_hour
         ),
     }
-    offerings = tuple(way for name, way in ways.items() if name in capacity_types(provider))
+    offerings = tuple(offering for name, offering in by_capacity_type.items() if name in capacity_types(provider))
     return node_type_of(
         Declaration(
             provider=provider.name,

@@ -17,7 +17,7 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.catalog import processor_quotas
 from stockyard.providers.clouds.aws.errors import Scarcity, classify, scarcity
 
-MOST_WAYS = 300
+MOST_OVERRIDES = 300
 """Overrides that one call takes."""
 NOT_THERE = "InvalidFleetConfiguration"
 """What CreateFleet calls a type that a zone does not offer, among other things that are wrong."""
@@ -37,7 +37,7 @@ _MAX_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Override:
     """One type in one zone. ``anywhere``: its offering names no zones, nor does the claim ask for some of them, so a
     refusal of all ways holds for every zone."""
 
@@ -57,7 +57,7 @@ class Request:
     token: str
     template: str
     capacity_type: str
-    ways: tuple[Way, ...]
+    options: tuple[Override, ...]
     tags: Mapping[str, str]
     strategy: str | None = None
     count: int = 1
@@ -136,10 +136,10 @@ def parameters(request: Request) -> dict[str, Any]:
     """The call's parameters: the same for the same request."""
     spot = request.capacity_type == SPOT
     overrides = [
-        {"InstanceType": way.type, "SubnetId": way.subnet, "ImageId": way.image}
+        {"InstanceType": option.type, "SubnetId": option.subnet, "ImageId": option.image}
         | ({} if spot else {"Priority": float(place)})
-        | ({"MaxPrice": way.max_price} if spot and way.max_price else {})
-        for place, way in enumerate(request.ways[:MOST_WAYS])
+        | ({"MaxPrice": option.max_price} if spot and option.max_price else {})
+        for place, option in enumerate(request.options[:MOST_OVERRIDES])
     ]
     template = {"LaunchTemplateName": request.template, "Version": "$Default"}
     # The order is ours: an explicit cost may differ from the price that EC2 would order by.
@@ -164,7 +164,7 @@ def parameters(request: Request) -> dict[str, Any]:
 def _zone(request: Request, entry: Mapping[str, Any]) -> str:
     override = (entry.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}
     subnet = override.get("SubnetId")
-    zones = {way.subnet: way.zone for way in request.ways}
+    zones = {option.subnet: option.zone for option in request.options}
     return str(zones.get(str(subnet)) or override.get("AvailabilityZone") or "")
 
 
@@ -181,9 +181,9 @@ def _scarcity(error: Mapping[str, Any]) -> Scarcity | None:
 class _Refusals:
     """The ways that an answer refuses: to everybody, to this account, and for a fault that nothing else mends."""
 
-    everybody: dict[Way, None] = field(default_factory=dict)
-    account: dict[Way, None] = field(default_factory=dict)
-    faulty: dict[Way, None] = field(default_factory=dict)
+    everybody: dict[Override, None] = field(default_factory=dict)
+    account: dict[Override, None] = field(default_factory=dict)
+    faulty: dict[Override, None] = field(default_factory=dict)
 
     def add(self, request: Request, error: Mapping[str, Any]) -> None:
         """Sort in the ways that one error of the answer is about."""
@@ -202,24 +202,28 @@ def _override(error: Mapping[str, Any]) -> Mapping[str, Any]:
     return (error.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}
 
 
-def _of_type(request: Request, error: Mapping[str, Any]) -> list[Way]:
+def _of_type(request: Request, error: Mapping[str, Any]) -> list[Override]:
     """The ways of the type that an error names; all when it names none. EC2 has tried all zones before it gives up."""
     kind = str(_override(error).get("InstanceType", ""))
-    return [way for way in request.ways if way.type == kind] if kind else list(request.ways)
+    return [option for option in request.options if option.type == kind] if kind else list(request.options)
 
 
-def _of_quota(request: Request, error: Mapping[str, Any]) -> list[Way]:
+def _of_quota(request: Request, error: Mapping[str, Any]) -> list[Override]:
     """The ways that count in the quota that an error names: one is used up for all the types of its family, and EC2 has
     launched none of them."""
     kind = str(_override(error).get("InstanceType", ""))
     family = processor_quotas.family(kind)
-    return [way for way in request.ways if not kind or way.type == kind or processor_quotas.family(way.type) == family]
+    return [
+        option
+        for option in request.options
+        if not kind or option.type == kind or processor_quotas.family(option.type) == family
+    ]
 
 
-def _of_subnet(request: Request, error: Mapping[str, Any]) -> list[Way]:
+def _of_subnet(request: Request, error: Mapping[str, Any]) -> list[Override]:
     """The ways in the subnet that an error names, of all types; those of its type when it names no subnet."""
     named = {str(_override(error).get("SubnetId", ""))} | set(_SUBNET.findall(str(error.get("ErrorMessage", ""))))
-    return [way for way in request.ways if way.subnet in named] or _of_type(request, error)
+    return [option for option in request.options if option.subnet in named] or _of_type(request, error)
 
 
 def _reason(request: Request, errors: Sequence[Mapping[str, Any]]) -> VendorError:
@@ -234,12 +238,14 @@ def _reason(request: Request, errors: Sequence[Mapping[str, Any]]) -> VendorErro
     for error in errors:
         refusals.add(request, error)
     scarce = {**refusals.everybody, **refusals.account}
-    refused = [way for way in request.ways if way in scarce and way not in refusals.faulty] or list(scarce)
+    refused = [option for option in request.options if option in scarce and option not in refusals.faulty] or list(
+        scarce
+    )
     if refused or not errors:
         first = next((error for error in errors if _scarcity(error) is not None), {})
         code = str(first.get("ErrorCode") or "UnfulfillableCapacity")
-        ways = refused or list(request.ways)
-        return _without(request, ways, str(first.get("ErrorMessage") or "EC2 had none of the types"), code, refusals)
+        options = refused or list(request.options)
+        return _without(request, options, str(first.get("ErrorMessage") or "EC2 had none of the types"), code, refusals)
     failure = next(error for error in errors if _scarcity(error) is None)
     code, message = str(failure.get("ErrorCode", "")), str(failure.get("ErrorMessage", ""))
     leaf, hint = classify(code, message, 400)
@@ -247,20 +253,20 @@ def _reason(request: Request, errors: Sequence[Mapping[str, Any]]) -> VendorErro
 
 
 def _without(
-    request: Request, ways: Sequence[Way], message: str, code: str, refusals: _Refusals | None = None
+    request: Request, options: Sequence[Override], message: str, code: str, refusals: _Refusals | None = None
 ) -> InsufficientCapacity:
     """The error that names these ways as refused. What holds in all zones of a type holds in those that its offering
     does not name, too."""
-    own_ways = refusals.account if refusals is not None else {}
+    own_overrides = refusals.account if refusals is not None else {}
     refused: dict[tuple[str, str, str], None] = {}
     own: dict[tuple[str, str, str], None] = {}
-    for way in ways:
-        names = [(way.type, request.capacity_type, way.zone)]
-        if way.anywhere and all(other in ways for other in request.ways if other.type == way.type):
-            names.append((way.type, request.capacity_type, ANY))
+    for option in options:
+        names = [(option.type, request.capacity_type, option.zone)]
+        if option.anywhere and all(other in options for other in request.options if other.type == option.type):
+            names.append((option.type, request.capacity_type, ANY))
         refused.update(dict.fromkeys(names))
-        own.update(dict.fromkeys(names if way in own_ways else ()))
-    types = list(dict.fromkeys(way.type for way in ways))
+        own.update(dict.fromkeys(names if option in own_overrides else ()))
+    types = list(dict.fromkeys(option.type for option in options))
     more = f" and {len(types) - _MAX_NAMES} more types" if len(types) > _MAX_NAMES else ""
     hint = classify(code, message, 400)[1] if own else ""
     text = f"{request.capacity_type} {', '.join(types[:_MAX_NAMES])}{more}: {message}"

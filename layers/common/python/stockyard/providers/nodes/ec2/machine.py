@@ -34,7 +34,7 @@ from stockyard.providers.clouds.aws.resources.making import DesiredResource, Rec
 from stockyard.providers.nodes.ec2 import environment, fleet, managed, members, place, templates
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, pool, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import LaunchedMachine
-from stockyard.providers.nodes.ec2.ways import bid_for, placement, types, ways
+from stockyard.providers.nodes.ec2.overrides import bid_for, overrides, placement, types
 from stockyard.providers.nodes.ec2.work import REBOOT
 
 KEY = "machine"
@@ -153,7 +153,7 @@ class Launch:
         there, work = place.of_facts(choice), self.work
         if work.claim.control_plane and work.cluster is not None:
             marks = {**marks, **members.marks(work.cluster)}
-        possible = ways(work.claim, work.provider, there, dict(entries), capacity_type, strategy, first)
+        possible = overrides(work.claim, work.provider, there, dict(entries), capacity_type, strategy, first)
         if "max_prices" in choice:
             possible = bid_for(possible, str(choice["max_prices"]))
         own_tags = managed.own_tags(work.cluster) if work.cluster is not None and managed.joins(work.cluster) else {}

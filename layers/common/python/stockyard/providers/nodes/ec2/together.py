@@ -21,7 +21,7 @@ from stockyard.providers.clouds.aws.kinds.base import State
 from stockyard.providers.clouds.aws.resources.making import Reconciler
 from stockyard.providers.nodes.ec2 import fleet
 from stockyard.providers.nodes.ec2.machine import KEY, Launch
-from stockyard.providers.nodes.ec2.ways import placement
+from stockyard.providers.nodes.ec2.overrides import placement
 
 LOOK_AGAIN, LOOK_LATER = 2, 15
 """Seconds until the next look at a call that another claim's worker makes; longer when its answer is overdue."""

@@ -39,7 +39,7 @@ def node_types(provider: NodeProvider, offers: RegionOffers) -> tuple[NodeType, 
 def _node_type(provider: NodeProvider, offers: RegionOffers, offer: InstanceOffer) -> NodeType:
     pods = pods_on_eks(offer)
     # What a capacity block costs was said when it was bought, and no price list has it.
-    ways = (Offering(ON_DEMAND, (ANY,), offer.usd_hour), Offering(CAPACITY_BLOCK, (ANY,)))
+    on_offer = (Offering(ON_DEMAND, (ANY,), offer.usd_hour), Offering(CAPACITY_BLOCK, (ANY,)))
     return node_type_of(
         Declaration(
             provider=provider.name,
@@ -50,7 +50,7 @@ def _node_type(provider: NodeProvider, offers: RegionOffers, offer: InstanceOffe
             unit_price=provider.price_per_cost_unit,
             instance_type=offer.name,
             arch=ARCHITECTURES[offer.architecture],
-            offerings=ways,
+            offerings=on_offer,
             disk_gib=EKS_DISK_GIB,
             gib_usd_hour=by_the_hour(offers.rates.get("gp3")),
         )

@@ -117,7 +117,7 @@ class Launch:
         if failure is not None:
             scaling.shrink(self.reconciler.calls, group, self.holds.count(own=False) - elsewhere)
             self.reconciler.ledger.gone(line)
-            raise self._with_ways(failure, group)
+            raise self._with_offerings(failure, group)
         need = self.holds.count() - elsewhere
         size = max(group.desired, min(group.most, need))
         self._check_zone(group, need)
@@ -152,9 +152,9 @@ class Launch:
         group chooses the zones itself."""
         if len(group.machines) >= max(need, group.desired) and not all(map(self._may_be_in, group.zones)):
             refusal = InsufficientCapacity(f"Node group {self.pool} made no machine in a zone that was asked for.")
-            raise self._with_ways(refusal, group)
+            raise self._with_offerings(refusal, group)
 
-    def _with_ways(self, error: VendorError, group: ScalingGroup) -> VendorError:
+    def _with_offerings(self, error: VendorError, group: ScalingGroup) -> VendorError:
         """Name what was refused in the error of a refused capacity."""
         if not isinstance(error, InsufficientCapacity):
             return error

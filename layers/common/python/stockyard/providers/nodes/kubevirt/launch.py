@@ -83,7 +83,7 @@ class Launch:
                 reasons.append(error.detail)
             except InsufficientCapacity as error:
                 reasons.append(error.detail)
-            refused += _ways(line)
+            refused += _refused_offerings(line)
             self.work.ledger.gone(line)
         raise InsufficientCapacity(
             f"There is no room for {', '.join(dict.fromkeys(name for name, _, _ in refused))}: {reasons[0]}",
@@ -117,7 +117,9 @@ class Launch:
         age = (self.work.now - (status.since or _intended(line))).total_seconds()
         text = f"Virtual machine {line.key} is {status}"
         if status.lacks_quota or (status.name in states.SCARCE and age >= states.GRACE_SECONDS):
-            raise InsufficientCapacity(text, code=status.name, refused=_ways(line), own=_ways(line))
+            raise InsufficientCapacity(
+                text, code=status.name, refused=_refused_offerings(line), own=_refused_offerings(line)
+            )
         if status.name in states.FAILED and age >= states.GRACE_SECONDS:
             raise NodeCouldNotBeProvisioned(text)
         young = (self.work.now - _intended(line)).total_seconds() < _EARLY_SECONDS
@@ -187,7 +189,7 @@ def _bare(line: Resource) -> str:
     return str(line.detail["type"]).partition(".")[2]
 
 
-def _ways(line: Resource) -> Refusals:
+def _refused_offerings(line: Resource) -> Refusals:
     """The way that a line stands for, as refusals name it."""
     detail = line.detail
     return [(_bare(line), str(detail["capacity_type"]), str(detail["zone"]))] if detail.get("type") else []

@@ -191,8 +191,8 @@ class Launch:
             address = next((str(a) for a in (*there[order:], *there[:order]) if str(a) not in used), None)
             if address is None:
                 text = f"{settings.RANGE}: every address of {node_settings[settings.RANGE]} is used."
-                way = (self._type(line), str(line.detail.get("capacity_type")), str(line.detail.get("zone")))
-                raise InsufficientCapacity(text, code="NoFreeAddress", refused=[way])
+                offering = (self._type(line), str(line.detail.get("capacity_type")), str(line.detail.get("zone")))
+                raise InsufficientCapacity(text, code="NoFreeAddress", refused=[offering])
             host = bare_metal.apply(self.hosts.api, host, bare_metal.change_document(host, {ADDRESS: address}))
         raise ObjectChanged(f"no address for host {name} is free of others for long enough")
 

@@ -82,7 +82,7 @@ class SimulatedNodes(NodeSource):
         return Outcome(True, f"Machine {machine.id} was launched in {machine.zone}.", facts=facts)
 
     def _make(self, work: NodeWork, token: str) -> SimulatedMachine:
-        name, capacity_type, zone = self._way(work)
+        name, capacity_type, zone = self._offering(work)
         seconds = _join_seconds(work.provider)
         machine = SimulatedMachine(
             id=token,
@@ -102,7 +102,7 @@ class SimulatedNodes(NodeSource):
         )
         return self._machines.make(work.tenant, machine)
 
-    def _way(self, work: NodeWork) -> tuple[str, str, str]:
+    def _offering(self, work: NodeWork) -> tuple[str, str, str]:
         """The first option that can be had. ``InsufficientCapacity`` names every way that was refused."""
         placed = work.claim.placement
         if placed is None:

@@ -21,7 +21,7 @@ from stockyard.providers.clouds.aws.catalog.type_labels import GPU_NAME
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clusters.ec2.building import Builder, DesiredResource
 from stockyard.providers.clusters.ec2.configuration import cloud_controllers, control_plane_disk_gib
-from stockyard.providers.clusters.ec2.members import etcd_volume, identity, ways
+from stockyard.providers.clusters.ec2.members import etcd_volume, identity, machine_options
 from stockyard.providers.clusters.ec2.network import hubs, network, security
 from stockyard.providers.clusters.ec2.network.endpoint import made_target_group
 from stockyard.providers.clusters.ec2.network.security import API_PORT
@@ -51,7 +51,7 @@ def ensure(builder: Builder) -> Outcome:
         instance = builder.want(desired)
     except VendorError as error:
         # At once: the workflow counts its retries of a state, and a wait between would begin its count anew.
-        _next_way(builder, detail, error)
+        _next_option(builder, detail, error)
         return ensure(builder)
     item = _described(builder, instance.vendor_id)
     state = item["State"]["Name"]
@@ -66,7 +66,7 @@ def ensure(builder: Builder) -> Outcome:
         if state != "terminated" or reason.get("Code") != _ENDED_FOR_CAPACITY or made_line is None:
             raise refusal
         builder.work.ledger.gone(made_line)
-        following = _next_way(builder, detail, InsufficientCapacity(text, code=_ENDED_FOR_CAPACITY))
+        following = _next_option(builder, detail, InsufficientCapacity(text, code=_ENDED_FOR_CAPACITY))
         return Outcome(False, f"{text}; {following.key} is next", wait_seconds=1)
     waiting = etcd_volume.ensure(builder, item)
     if waiting:
@@ -78,21 +78,21 @@ def ensure(builder: Builder) -> Outcome:
         Targets=[{"Id": instance.vendor_id, "Port": API_PORT}],
     )
     hubs.admit(builder, instance.vendor_id, hubs.FIRST)
-    ways.forget(builder)
+    machine_options.forget(builder)
     facts["private_address"] = str(item.get("PrivateIpAddress") or "")
     return Outcome(True, f"{instance.vendor_id} runs", facts=facts)
 
 
-def _next_way(builder: Builder, detail: Mapping[str, Any], error: VendorError) -> ways.Way:
+def _next_option(builder: Builder, detail: Mapping[str, Any], error: VendorError) -> machine_options.MachineOption:
     """The way to go on with after a refusal that another may not meet; raises every other error as it is, and the
     refusal itself when no way is left."""
-    if not ways.may_do_elsewhere(error):
+    if not machine_options.may_do_elsewhere(error):
         raise error
-    way = ways.Way.of(detail)
-    ways.refuse(builder, way, error.code)
-    following = next(iter(ways.remaining(builder)), None)
+    option = machine_options.MachineOption.of(detail)
+    machine_options.refuse(builder, option, error.code)
+    following = next(iter(machine_options.remaining(builder)), None)
     if following is None:
-        ways.forget(builder)
+        machine_options.forget(builder)
         raise error
     return following
 
@@ -108,24 +108,24 @@ def _choice(builder: Builder) -> dict[str, Any]:
 
     ``asked_at`` makes the client token of a request that was refused another than the next one's.
     """
-    possible = ways.remaining(builder)
+    possible = machine_options.remaining(builder)
     if not possible:
         # A worker died between the last refusal and its report.
-        ways.forget(builder)
-        possible = ways.remaining(builder)
-    named = [{"Name": "instance-type", "Values": sorted({way.type for way in possible})}]
+        machine_options.forget(builder)
+        possible = machine_options.remaining(builder)
+    named = [{"Name": "instance-type", "Values": sorted({option.type for option in possible})}]
     described = builder.calls.pages("ec2", "describe_instance_types", "InstanceTypes", Filters=named)
     architectures = {
         str(kind["InstanceType"]): kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ()) for kind in described
     }
-    way = next((way for way in possible if way.type in architectures), None)
-    if way is None:
-        names = " or ".join(dict.fromkeys(way.type for way in possible))
+    option = next((option for option in possible if option.type in architectures), None)
+    if option is None:
+        names = " or ".join(dict.fromkeys(option.type for option in possible))
         raise VendorRefused(f"{builder.calls.region} offers no {names}", hint="Choose another type.")
     baked = builder.work.cluster.settings.get("image")
-    image = baked or images.current(builder.calls, arm="arm64" in architectures[way.type])
+    image = baked or images.current(builder.calls, arm="arm64" in architectures[option.type])
     key = volume_keys.of_account(builder.work.account, builder.calls.region)
-    return {**asdict(way), "image": image, "asked_at": to_text(builder.work.now), "volume_key": key}
+    return {**asdict(option), "image": image, "asked_at": to_text(builder.work.now), "volume_key": key}
 
 
 def _run(builder: Builder, line: Resource, marks: dict[str, str]) -> str:
@@ -178,8 +178,8 @@ def _token(line: Resource) -> str:
     asked_at = line.detail.get("asked_at")
     if not asked_at:
         return line.token
-    way = ways.Way.of(line.detail)
-    return hashlib.sha256(f"{line.token}/{asked_at}/{way.type}/{way.subnet}".encode()).hexdigest()[:32]
+    option = machine_options.MachineOption.of(line.detail)
+    return hashlib.sha256(f"{line.token}/{asked_at}/{option.type}/{option.subnet}".encode()).hexdigest()[:32]
 
 
 def _described(builder: Builder, instance: str) -> Mapping[str, Any]:

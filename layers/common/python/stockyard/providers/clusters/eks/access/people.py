@@ -23,9 +23,9 @@ def mint(builder: Builder, role: str, role_keys: cluster_tokens.RoleKeys) -> Clu
     ``role_keys`` keeps for a few minutes."""
     work, cluster, role_arn = builder.work, builder.work.cluster, identity.arn(builder, role)
     # Whose session it is, and by which way into the account: another role or external id begins anew.
-    way_in = (str(work.account.attributes.get("role_arn")), work.account.external_id)
+    role_and_id = (str(work.account.attributes.get("role_arn")), work.account.external_id)
     keys = role_keys.of(
-        (work.tenant, cluster.id, role_arn, work.session, *way_in),
+        (work.tenant, cluster.id, role_arn, work.session, *role_and_id),
         builder.now,
         lambda: cluster_tokens.role_keys(builder.calls, role_arn, work.session),
     )

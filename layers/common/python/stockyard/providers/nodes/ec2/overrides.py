@@ -13,7 +13,7 @@ from stockyard.domain.records import NodeClaim, NodeProvider, Placement
 from stockyard.domain.values.requirements import ZONE, Requirements
 from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.providers.clouds.aws.catalog.images import has_gpu_image
-from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED, Way
+from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED, Override
 from stockyard.providers.nodes.ec2.place import Place
 
 
@@ -33,7 +33,7 @@ def types(claim: NodeClaim, provider: NodeProvider, capacity_type: str) -> list[
     ]
 
 
-def ways(
+def overrides(
     claim: NodeClaim,
     provider: NodeProvider,
     place: Place,
@@ -41,7 +41,7 @@ def ways(
     capacity_type: str,
     strategy: str | None,
     first: str = "",
-) -> tuple[Way, ...]:
+) -> tuple[Override, ...]:
     """Types times zones, in the order in which they are wanted; one subnet a zone, since a fleet takes no more.
 
     The zones of a type cost the same: claims begin with different ones. With ``diversified`` they begin with different
@@ -65,7 +65,7 @@ def ways(
     if strategy == DIVERSIFIED and capacity_type == ON_DEMAND:
         names = _turned(names, offset)
     possible = tuple(
-        Way(
+        Override(
             name,
             zone,
             subnets[zone],
@@ -92,13 +92,13 @@ def _of_one_disk(names: list[str]) -> list[str]:
     return [name for name in names if has_gpu_image(name) == has_gpu_image(names[0])]
 
 
-def bid_for(possible: tuple[Way, ...], max_prices: str) -> tuple[Way, ...]:
+def bid_for(possible: tuple[Override, ...], max_prices: str) -> tuple[Override, ...]:
     """The ways with the most that each may cost, of ``max_prices`` as a launch keeps them. Of a type whose price on
     demand is not known nobody knows what a part of it is: it is left out. ``VendorRefused`` when nothing is left."""
     limits = dict(entry.split("=") for entry in max_prices.split(",") if entry)
-    able = tuple(replace(way, max_price=limits[way.type]) for way in possible if way.type in limits)
+    able = tuple(replace(override, max_price=limits[override.type]) for override in possible if override.type in limits)
     if not able:
-        names = ", ".join(dict.fromkeys(way.type for way in possible))
+        names = ", ".join(dict.fromkeys(override.type for override in possible))
         raise VendorRefused(f"the price on demand of {names} is not known", hint="Give the bid in USD an hour.")
     return able
 

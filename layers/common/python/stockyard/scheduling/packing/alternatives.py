@@ -13,10 +13,10 @@ from stockyard.scheduling.table import NAME_KEYS
 
 MOST_TYPES = 60
 """Node types that a claim names, as Karpenter has it, unless its pool's ``minValues`` needs more of them."""
-Ways = tuple[Sequence[str], Sequence[str], Sequence[str]]
+Alternatives = tuple[Sequence[str], Sequence[str], Sequence[str]]
 
 
-def possible_ways(claim: Claim, ceiling: float = float("inf")) -> Ways:
+def possible_alternatives(claim: Claim, ceiling: float = float("inf")) -> Alternatives:
     """Node types in order of price, zones and capacity types: every way that they allow together is one of the plan's,
     and the one that the plan has priced is among them. No zones: any will do. None costs more than ``ceiling``.
 
@@ -25,10 +25,10 @@ def possible_ways(claim: Claim, ceiling: float = float("inf")) -> Ways:
     """
     least = {key: entry for key, entry in claim.pool.template.items() if entry.min_values}
     rows = claim.rows
-    ways = _ways(claim.row, [row for row in rows if row.price <= ceiling or row == claim.row], least)
-    if ceiling == float("inf") or not least or _enough(ways, rows, least):
-        return ways
-    return _ways(claim.row, rows, least)
+    alternatives = _alternatives(claim.row, [row for row in rows if row.price <= ceiling or row == claim.row], least)
+    if ceiling == float("inf") or not least or _enough(alternatives, rows, least):
+        return alternatives
+    return _alternatives(claim.row, rows, least)
 
 
 def keeps_least_values(claim: Claim, ceiling: float) -> bool:
@@ -37,10 +37,10 @@ def keeps_least_values(claim: Claim, ceiling: float) -> bool:
     if not least:
         return True
     rows = [row for row in claim.rows if row.price <= ceiling or row == claim.row]
-    return _enough(_ways(claim.row, rows, least), rows, least)
+    return _enough(_alternatives(claim.row, rows, least), rows, least)
 
 
-def _ways(priced: Row, rows: Sequence[Row], least: Mapping[str, Requirement]) -> Ways:
+def _alternatives(priced: Row, rows: Sequence[Row], least: Mapping[str, Requirement]) -> Alternatives:
     offered = {(row.node_type.name, row.capacity_type, row.zone) for row in rows}
     own = [row for row in rows if row.node_type.name == priced.node_type.name]
     capacity_types = _together(
@@ -59,14 +59,16 @@ def _ways(priced: Row, rows: Sequence[Row], least: Mapping[str, Requirement]) ->
         row.node_type.name: row.node_type
         for row in rows
         if (row.capacity_type, row.zone) == (priced.capacity_type, priced.zone)
-        and all((row.node_type.name, way, zone) in offered for way in capacity_types for zone in zones)
+        and all((row.node_type.name, capacity, zone) in offered for capacity in capacity_types for zone in zones)
     }
     types = _cut(list(alike.values()), least)
     if priced.zone == ANY:
         return types, [], capacity_types
     known_zones = sorted({zone for _, capacity_type, zone in offered if capacity_type in capacity_types} - {ANY})
     common = [
-        zone for zone in known_zones if all((name, way, zone) in offered for name in types for way in capacity_types)
+        zone
+        for zone in known_zones
+        if all((name, capacity, zone) in offered for name in types for capacity in capacity_types)
     ]
     return types, common, capacity_types
 
@@ -103,9 +105,9 @@ def _values(node_type: NodeType, key: str, entry: Requirement) -> Collection[str
     return [value for value in node_type.properties.get(key, ()) if value != ANY and entry.has(value)]
 
 
-def _enough(ways: Ways, rows: Sequence[Row], least: Mapping[str, Requirement]) -> bool:
+def _enough(alternatives: Alternatives, rows: Sequence[Row], least: Mapping[str, Requirement]) -> bool:
     """Whether the ways have the values that ``minValues`` asks for."""
-    types, zones, capacity_types = ways
+    types, zones, capacity_types = alternatives
     by_name = {row.node_type.name: row.node_type for row in rows}
     for key, entry in least.items():
         if key == CAPACITY_TYPE:

@@ -23,7 +23,7 @@ _OTHERS_MAY_DO = frozenset({"Unsupported", "InvalidInstanceType"})
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class MachineOption:
     """One type in one subnet."""
 
     type: str
@@ -31,7 +31,7 @@ class Way:
     zone: str
 
     @classmethod
-    def of(cls, detail: Mapping[str, Any]) -> Way:
+    def of(cls, detail: Mapping[str, Any]) -> MachineOption:
         """The way that a machine's ledger line has. Those of an earlier release have no subnet and no zone."""
         return cls(str(detail["type"]), str(detail.get("subnet") or ""), str(detail.get("zone") or ""))
 
@@ -41,15 +41,15 @@ class Way:
         return f"{self.type}/{self.zone}"
 
 
-def remaining(builder: Builder) -> list[Way]:
+def remaining(builder: Builder) -> list[MachineOption]:
     """The ways that were not refused, in order: the first type in each zone, then the next one."""
     keys = {line.key for line in builder.work.ledger.lines() if line.kind == REFUSED_CAPACITY.name}
     volume = builder.work.ledger.find(ec2_kinds.VOLUME.name, etcd_volume.KEY)
     # A volume cannot leave its zone, and what is on it makes the next machine the same cluster.
     zones = [str(volume.detail["zone"])] if volume is not None else control_plane_zones(builder.work.cluster.settings)
     places = [place for place in network.of(builder).places if not zones or place[1] in zones]
-    every = [Way(name, *place) for name in control_plane_types(builder.work.cluster) for place in places]
-    return [way for way in every if way.key not in keys]
+    every = [MachineOption(name, *place) for name in control_plane_types(builder.work.cluster) for place in places]
+    return [option for option in every if option.key not in keys]
 
 
 def may_do_elsewhere(error: VendorError) -> bool:
@@ -59,12 +59,12 @@ def may_do_elsewhere(error: VendorError) -> bool:
     return scarcity(error.code, error.detail) is not None
 
 
-def refuse(builder: Builder, way: Way, reason: str) -> None:
+def refuse(builder: Builder, option: MachineOption, reason: str) -> None:
     """Remember that EC2 has none of it."""
     ledger = builder.work.ledger
-    line = ledger.intend(REFUSED_CAPACITY.name, way.key, {"reason": reason})
+    line = ledger.intend(REFUSED_CAPACITY.name, option.key, {"reason": reason})
     if line.state != "made":
-        ledger.made(line, way.key)
+        ledger.made(line, option.key)
 
 
 def forget(builder: Builder) -> None:

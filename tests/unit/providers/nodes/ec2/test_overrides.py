@@ -11,8 +11,8 @@ from stockyard.domain.records import NodeClaim
 from stockyard.errors import VendorRefused
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.nodes.ec2 import fleet, templates
+from stockyard.providers.nodes.ec2.overrides import overrides, types
 from stockyard.providers.nodes.ec2.place import Place
-from stockyard.providers.nodes.ec2.ways import types, ways
 
 PLACE = Place({"subnet-1": "a", "subnet-2": "b", "subnet-3": "b"}, ("sg-1",), "p", {"amd64": "ami-1", "arm64": "ami-2"})
 ARCHITECTURES = {"t3.medium": "amd64", "m6i.large": "amd64", "m7g.large": "arm64"}
@@ -26,7 +26,7 @@ def claim(build: Any, number: int = 0, *options: Any) -> NodeClaim:
 def types_and_zones(
     build: Any, node_claim: NodeClaim, place: Place = PLACE, strategy: str | None = None
 ) -> list[tuple[str, str]]:
-    listed = ways(node_claim, build.provider(), place, ARCHITECTURES, "on-demand", strategy)
+    listed = overrides(node_claim, build.provider(), place, ARCHITECTURES, "on-demand", strategy)
     return [(way.type, way.zone) for way in listed]
 
 
@@ -40,9 +40,11 @@ def test_a_refusal_in_zones_that_are_named_says_nothing_of_others(
     """A requirement of a claim's own that the scheduler cannot read is refused everywhere."""
     zones = ({"key": "topology.kubernetes.io/zone", "operator": operator, "values": values},)
     node_claim = replace(claim(build), requirements=zones)
-    listed = ways(node_claim, build.provider(), PLACE, ARCHITECTURES, "on-demand", None)
+    listed = overrides(node_claim, build.provider(), PLACE, ARCHITECTURES, "on-demand", None)
     assert {way.anywhere for way in listed} == {anywhere}
-    assert all(way.anywhere for way in ways(claim(build), build.provider(), PLACE, ARCHITECTURES, "on-demand", None))
+    assert all(
+        way.anywhere for way in overrides(claim(build), build.provider(), PLACE, ARCHITECTURES, "on-demand", None)
+    )
 
 
 def test_types_with_a_gpu_start_from_the_image_with_its_driver_and_not_with_others(build: Any) -> None:
@@ -52,7 +54,9 @@ def test_types_with_a_gpu_start_from_the_image_with_its_driver_and_not_with_othe
 
     def launched(*names: str) -> set[tuple[str, str]]:
         node_claim = claim(build, 0, *map(build.option, names))
-        return {(way.type, way.image) for way in ways(node_claim, build.provider(), place, kinds, "on-demand", None)}
+        return {
+            (way.type, way.image) for way in overrides(node_claim, build.provider(), place, kinds, "on-demand", None)
+        }
 
     assert launched("g6.xlarge", "m6i.large", "g5.xlarge") == {("g6.xlarge", "ami-3"), ("g5.xlarge", "ami-3")}
     assert launched("m6i.large", "g6.xlarge") == {("m6i.large", "ami-1")}
@@ -71,7 +75,7 @@ def test_ways_keep_order_of_types_and_spread_zones(build: Any) -> None:
 
 def test_ways_have_one_subnet_per_zone_and_image_of_architecture(build: Any) -> None:
     for number in range(20):
-        listed = ways(claim(build, number), build.provider(), PLACE, ARCHITECTURES, "on-demand", None)
+        listed = overrides(claim(build, number), build.provider(), PLACE, ARCHITECTURES, "on-demand", None)
         by_zone = {way.zone: {neighbour.subnet for neighbour in listed if neighbour.zone == way.zone} for way in listed}
         assert all(len(subnets) == 1 for subnets in by_zone.values())
         assert {way.image for way in listed if way.type == "m7g.large"} == {"ami-2"}
@@ -114,12 +118,12 @@ def test_options_of_other_provider_or_capacity_type_are_ignored(build: Any) -> N
 
 
 def test_request_is_deterministic_and_within_limits(build: Any) -> None:
-    many = tuple(fleet.Way(f"t{number}.large", "a", "subnet-1", "ami-1") for number in range(400))
+    many = tuple(fleet.Override(f"t{number}.large", "a", "subnet-1", "ami-1") for number in range(400))
     request = fleet.Request("token", "template", "on-demand", many, {"a": "b"}, count=3)
     parameters = fleet.parameters(request)
     assert parameters == fleet.parameters(request)
     (config,) = parameters["LaunchTemplateConfigs"]
-    assert len(config["Overrides"]) == fleet.MOST_WAYS
+    assert len(config["Overrides"]) == fleet.MOST_OVERRIDES
     assert [override["Priority"] for override in config["Overrides"][:3]] == [0.0, 1.0, 2.0]
     assert parameters["OnDemandOptions"] == {"AllocationStrategy": "prioritized"}
     assert parameters["TargetCapacitySpecification"]["TotalTargetCapacity"] == 3
