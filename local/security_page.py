@@ -101,8 +101,8 @@ def _body(route: Route) -> str:
 
 
 def _demands(route: Route) -> str:
-    marks = {"If-Match": route.if_match, "key": route.idempotent, "plan": route.dry_run}
-    return ", ".join(name for name, holds in marks.items() if holds) or "nothing"
+    kinds_of_headers = {"If-Match": route.if_match, "key": route.idempotent, "plan": route.dry_run}
+    return ", ".join(name for name, holds in kinds_of_headers.items() if holds) or "nothing"
 
 
 def _audited(route: Route) -> str:

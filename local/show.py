@@ -17,7 +17,7 @@ from rich.tree import Tree
 
 Call = Callable[..., Any]
 """``LocalCloud.call``."""
-MARKS = {
+SYMBOLS = {
     "pending": ("·", "dim"),
     "running": ("▸", "yellow"),
     "succeeded": ("✓", "green"),
@@ -143,9 +143,11 @@ def progress(operation: Mapping[str, Any]) -> Group:
     """The phases of an operation, one line each."""
     table = Table.grid(padding=(0, 2))
     for phase in operation["phases"]:
-        mark, style = MARKS.get(phase["state"], ("?", ""))
+        symbol, style = SYMBOLS.get(phase["state"], ("?", ""))
         message = str(phase.get("message") or "")
-        table.add_row(Text(mark, style), Text(phase["name"], style), Text(phase["state"], style), Text(message, "dim"))
+        table.add_row(
+            Text(symbol, style), Text(phase["name"], style), Text(phase["state"], style), Text(message, "dim")
+        )
     return Group(Text(f"{operation['kind']}: {operation['progress']} %", "bold"), table)
 
 

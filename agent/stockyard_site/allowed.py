@@ -72,9 +72,9 @@ class AllowList:
         the body says in the line's fields."""
         if method not in METHODS:
             raise NotAllowed(f"the method {_excerpt(method)} is never carried out")
-        path, mark, query = target.partition("?")
+        path, separator, query = target.partition("?")
         segments = path_segments(path)
-        keys = query_keys(query) if mark else []
+        keys = query_keys(query) if separator else []
         check_headers(headers)
         fitting = [rule for rule in self.rules if rule.allows(method, segments)]
         if not fitting:

@@ -17,7 +17,7 @@ CORE = "STOCKYARD_LOCAL_CORE"
 class Apart:
     """Cores of invocations: with one of the ``marks`` in its event on the ``core``, all else on the ``other`` one."""
 
-    marks: tuple[bytes, ...]
+    signs: tuple[bytes, ...]
     core: int
     other: int
 
@@ -34,7 +34,7 @@ class Apart:
 
     def core_of(self, function: str, payload: bytes) -> int:
         """The core for one invocation."""
-        is_apart = not function.endswith(SHARED) and any(mark in payload for mark in self.marks)
+        is_apart = not function.endswith(SHARED) and any(sign in payload for sign in self.signs)
         return self.core if is_apart else self.other
 
 

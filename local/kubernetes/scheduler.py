@@ -43,7 +43,7 @@ def schedule(store: KubeStore, down: frozenset[str] = frozenset()) -> int:
         faults = board.faults(pod) if not pod.document["spec"].get("resourceClaims") else _nowhere(board)
         fitting = [name for name, fault in faults.items() if not fault and name not in down]
         if not fitting:
-            _mark(store, key, _message(faults), _preempt(store, board, pod))
+            _note(store, key, _message(faults), _preempt(store, board, pod))
             continue
         best = pod.nominated if pod.nominated in fitting else board.best(pod, fitting).name
         node = next(node for node in board.nodes if node.name == best)
@@ -152,7 +152,7 @@ def _preempt(store: KubeStore, board: Board, pod: Pod) -> str:
     return node.name
 
 
-def _mark(store: KubeStore, key: Key, message: str, nominated: str) -> None:
+def _note(store: KubeStore, key: Key, message: str, nominated: str) -> None:
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     pod = store.objects[key]
     status = {**(pod.get("status") or {}), "phase": "Pending", "conditions": [refused]}

@@ -173,7 +173,7 @@ def _roles() -> Sequence[dict[str, Any]]:
         {"apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes"], "verbs": ["get", "list", "delete"]},
         {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["get", "list", "delete"]},
     ]
-    looks = [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"]}]
+    reads = [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"]}]
     group = "rbac.authorization.k8s.io"
     subject = {"kind": "ServiceAccount", "name": NAMESPACE, "namespace": NAMESPACE}
     reference = {"apiGroup": group, "kind": "Role", "name": NAMESPACE}
@@ -187,7 +187,7 @@ def _roles() -> Sequence[dict[str, Any]]:
             "roleRef": reference,
             "subjects": [subject],
         },
-        {**of_host, "kind": "ClusterRole", "rules": looks},
+        {**of_host, "kind": "ClusterRole", "rules": reads},
         {
             **of_host,
             "kind": "ClusterRoleBinding",

@@ -86,15 +86,15 @@ def _locked(original: Callable[[Any], Any], lock: AbstractContextManager[bool]) 
 def _undoing(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     def transact_write_items(backend: Any, transact_items: Sequence[Mapping[str, Any]]) -> None:
         before = [_snapshot(backend, *next(iter(item.items()))) for item in transact_items]
-        marks = {id(table): (table, len(table.stream_shard.items)) for table, *_ in before if table.stream_shard}
+        lengths = {id(table): (table, len(table.stream_shard.items)) for table, *_ in before if table.stream_shard}
         try:
             with patch.object(Table, "__deepcopy__", _shared, create=True):
                 original(backend, transact_items)
         except Exception:
             for table, hash_key, range_key, item in before:
                 _restore(table, hash_key, range_key, item)
-            for table, mark in marks.values():
-                del table.stream_shard.items[mark:]
+            for table, length in lengths.values():
+                del table.stream_shard.items[length:]
             raise
 
     return transact_write_items

@@ -32,11 +32,11 @@ def roll(store: KubeStore, key: Key, document: Object, down: Collection[str]) ->
         _write(store, key, replicas, {"replicas": replicas, "updatedReplicas": replicas, "readyReplicas": well})
         return
     sets = _sets(store, key, document)
-    mark = _hash(template)
-    current = next((name for name, each in sets.items() if each["metadata"]["labels"].get(HASH) == mark), None)
+    template_hash = _hash(template)
+    current = next((name for name, each in sets.items() if each["metadata"]["labels"].get(HASH) == template_hash), None)
     paused = bool(document["spec"].get("paused"))
     if current is None and not paused:
-        current = _make(store, key, document, template, mark)
+        current = _make(store, key, document, template, template_hash)
         sets[current] = store.objects[current]
     if current is not None:
         _scale(store, document, sets, current, replicas)
@@ -60,13 +60,13 @@ def _hash(template: Object) -> str:
     return "".join(_LETTERS[number // len(_LETTERS) ** place % len(_LETTERS)] for place in range(10))
 
 
-def _make(store: KubeStore, key: Key, document: Object, template: Object, mark: str) -> Key:
-    name, meta = Key("apps", "replicasets", key.namespace, f"{key.name}-{mark}"), document["metadata"]
+def _make(store: KubeStore, key: Key, document: Object, template: Object, template_hash: str) -> Key:
+    name, meta = Key("apps", "replicasets", key.namespace, f"{key.name}-{template_hash}"), document["metadata"]
     marked = copied(template)
     marked["metadata"] = {**(marked.get("metadata") or {})}
-    marked["metadata"]["labels"] = {**(marked["metadata"].get("labels") or {}), HASH: mark}
+    marked["metadata"]["labels"] = {**(marked["metadata"].get("labels") or {}), HASH: template_hash}
     selector = copied(document["spec"].get("selector") or {})
-    selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH: mark}
+    selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH: template_hash}
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": key.name, "uid": meta["uid"], "controller": True}
     about: Object = {"namespace": key.namespace, "labels": marked["metadata"]["labels"], "ownerReferences": [owner]}
     spec = {"replicas": 0, "selector": selector, "template": marked}

@@ -47,11 +47,11 @@ class Topology:
                     if term.key in node.labels and term.matches(self.pod, self.spaces)
                 }
         if self.pod.affinity or self.pod.apart:
-            self._look_at_others()
+            self._count_others()
         hard = [spread for spread in self.pod.spread if spread.hard]
         self._spread = [(spread, self._counted(spread, hard)) for spread in hard]
 
-    def _look_at_others(self) -> None:
+    def _count_others(self) -> None:
         pod, has_match = self.pod, False
         for node in self.nodes:
             for other in node.pods:

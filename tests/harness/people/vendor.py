@@ -67,8 +67,8 @@ class ImagedNodes(SimulatedNodes):
         """The document has the zones."""
         return
 
-    def _way(self, work: NodeWork) -> tuple[str, str, str]:
-        way = super()._way(work)
+    def _offering(self, work: NodeWork) -> tuple[str, str, str]:
+        way = super()._offering(work)
         name = way[0].partition(".")[2]
         if name in self.denied or name in {size.name for size in IMAGELESS}:
             raise VendorRefused(f"Launches of {name} are refused.", code="SimulatedRefusal")

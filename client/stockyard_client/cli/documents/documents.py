@@ -177,8 +177,8 @@ def _yaml(source: Source, json_fault: str | None) -> list[Any]:
     except _TwiceInYaml as twice:
         raise BadInput(f"{source.name}:{twice.line}: the key {twice} stands twice in one object") from None
     except yaml.MarkedYAMLError as error:
-        mark, problem = error.problem_mark, error.problem or ""
-        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        position, problem = error.problem_mark, error.problem or ""
+        place = f":{position.line + 1}:{position.column + 1}" if position else ""
         reason = f": {problem}" if problem and not _QUOTING.search(problem) else ""
         raise BadInput(json_fault or f"{source.name}{place}: neither JSON nor YAML{reason}") from None
     except (yaml.YAMLError, ValueError):

@@ -38,7 +38,7 @@ class Fitting(Model):
     """A type that fits, and by how much it is dearer than the cheapest one."""
 
     candidate: Candidate
-    mark: str = ""
+    choice: str = ""
     dearer: float | None = None
 
 
@@ -57,7 +57,7 @@ FITTING: Printer[Fitting] = Printer(
         Column("CAPACITY", lambda f: f.candidate.capacity_type),
         Column("USD/HOUR", lambda f: dollars(f.candidate.usd_hour, owned=f.candidate.owned)),
         Column("DEARER BY", lambda f: None if not f.dearer else f"{f.dearer:.0%}"),
-        Column("", lambda f: f.mark or " "),
+        Column("", lambda f: f.choice or " "),
     ),
     lambda f: f.candidate.type,
 )
@@ -155,7 +155,7 @@ def fitting_types(explanation: Explanation) -> list[Fitting]:
     return [
         Fitting(
             candidate=candidate,
-            mark="chosen" if candidate.type == chosen_type else "",
+            choice="chosen" if candidate.type == chosen_type else "",
             dearer=candidate.usd_hour / least - 1 if least and candidate.usd_hour is not None else None,
         )
         for candidate in ordered

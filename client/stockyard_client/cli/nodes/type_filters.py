@@ -202,12 +202,12 @@ def without_repetitions(types: Iterable[NodeType]) -> list[tuple[NodeType, list[
     rows: dict[tuple[Any, ...], tuple[NodeType, list[str]]] = {}
     for node_type in types:
         amounts = tuple(sorted((name, text) for name, text in node_type.resources.items() if name not in _OF_DISKS))
-        mark = (node_type.type, amounts, node_type.capacity.model_dump_json(), node_type.phase, node_type.reason)
-        if mark in rows:
-            first, providers = rows[mark]
+        memo_key = (node_type.type, amounts, node_type.capacity.model_dump_json(), node_type.phase, node_type.reason)
+        if memo_key in rows:
+            first, providers = rows[memo_key]
             price = dollars(hourly(node_type))
             differs = price is not None and price != dollars(hourly(first))
             providers.append(f"{node_type.provider} ({price})" if differs else node_type.provider)
         else:
-            rows[mark] = (node_type, [])
+            rows[memo_key] = (node_type, [])
     return list(rows.values())

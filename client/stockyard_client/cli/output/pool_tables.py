@@ -62,8 +62,8 @@ def equal_nodes(nodes: Sequence[PlannedNode]) -> list[PlannedNodes]:
     """The nodes by what they are, the most first."""
     groups: dict[tuple[Any, ...], list[PlannedNode]] = {}
     for node in nodes:
-        mark = (node.pool, node.type, node.zone, node.capacity_type, node.usd_hour)
-        groups.setdefault(mark, []).append(node)
+        alike = (node.pool, node.type, node.zone, node.capacity_type, node.usd_hour)
+        groups.setdefault(alike, []).append(node)
     rows = [
         PlannedNodes(node=group[0], count=len(group), pods=sum(len(node.pods) for node in group))
         for group in groups.values()

@@ -18,8 +18,8 @@ from stockyard_client.models import Cluster, Operation, Phase
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-_MARKS = {"succeeded": "✓", "failed": "✗", "running": "●", "skipped": "·", "pending": "○"}
-_ASCII_MARKS = {"succeeded": "+", "failed": "x", "running": "*", "skipped": "-", "pending": "."}
+_SYMBOLS = {"succeeded": "✓", "failed": "✗", "running": "●", "skipped": "·", "pending": "○"}
+_ASCII_SYMBOLS = {"succeeded": "+", "failed": "x", "running": "*", "skipped": "-", "pending": "."}
 
 
 class Watcher(Protocol):
@@ -84,15 +84,15 @@ def lines(context: Context) -> Callable[[str], None]:
     return line
 
 
-def mark(console: Console, state: str) -> str:
+def symbol(console: Console, state: str) -> str:
     """The sign of a state, in ASCII where the stream can do no better."""
     unicode = console.encoding.lower().startswith("utf")
-    return (_MARKS if unicode else _ASCII_MARKS).get(state, "?")
+    return (_SYMBOLS if unicode else _ASCII_SYMBOLS).get(state, "?")
 
 
 def phase_text(console: Console, phase: Phase, seconds: float | None = None) -> Text:
     """Mark, name, time and message of a phase; ``seconds`` is how long it has been running."""
-    text = Text(f"{mark(console, phase.state)} {phase.name}", style=style_of(phase.state) or "")
+    text = Text(f"{symbol(console, phase.state)} {phase.name}", style=style_of(phase.state) or "")
     if phase.attempt > 1:
         text.append(f" (attempt {phase.attempt})", style="dim")
     elapsed = seconds if seconds is not None else phase_seconds(phase)
@@ -153,13 +153,13 @@ class _Display:
         """Seconds that a phase has been running."""
         if phase.state != "running":
             return None
-        first_look = self._phases.setdefault((phase.name, phase.attempt), self._context.clock())
-        return self._since(phase.started_at, first_look)
+        first_seen_at = self._phases.setdefault((phase.name, phase.attempt), self._context.clock())
+        return self._since(phase.started_at, first_seen_at)
 
-    def _since(self, moment: str | None, first_look: float) -> float:
+    def _since(self, moment: str | None, first_seen_at: float) -> float:
         """Seconds since a moment of the API, or since the first look where its clock is behind or told nothing."""
         by_the_api = seconds_since(moment, self._context.now()) or 0.0
-        return max(by_the_api, self._context.clock() - first_look)
+        return max(by_the_api, self._context.clock() - first_seen_at)
 
 
 class _PlainLines:

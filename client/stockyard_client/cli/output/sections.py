@@ -13,7 +13,7 @@ from stockyard_client.base_models import Model
 from stockyard_client.cli.context import Context
 from stockyard_client.cli.output.ages import age
 from stockyard_client.cli.output.output import unmet
-from stockyard_client.cli.output.progress import mark
+from stockyard_client.cli.output.progress import symbol
 from stockyard_client.cli.output.tables import Printer, rows_of, style_of, write_table
 from stockyard_client.models import Event, Operation
 from stockyard_client.part_models import Condition
@@ -93,7 +93,7 @@ def operation(context: Context, last: Operation | None, *, all_phases: bool = Fa
     if last.status != "succeeded" or all_phases:
         for phase in last.phases:
             if all_phases or phase.state in {"running", "failed"}:
-                text = f"{mark(context.out, phase.state)} {phase.name}  {phase.message or ''}".rstrip()
+                text = f"{symbol(context.out, phase.state)} {phase.name}  {phase.message or ''}".rstrip()
                 paragraph(context, text, style_of(phase.state) or "", INDENT * 2)
     if last.error is not None:
         paragraph(context, f"{last.error.error_type}: {last.error.cause}", "red", INDENT * 2)

@@ -82,8 +82,8 @@ def spot_price(on_demand: float, name: str, zone_id: str, moment: datetime) -> f
     return round(on_demand * part * move, 6)
 
 
-def _chance(*marks: str) -> float:
-    return crc32(" ".join(marks).encode()) / 2**32
+def _chance(*seeds: str) -> float:
+    return crc32(" ".join(seeds).encode()) / 2**32
 
 
 def _period(moment: datetime) -> int:

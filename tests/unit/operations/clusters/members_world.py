@@ -35,7 +35,7 @@ class MembersProvider(BalancedProvider):
     """The balancer knows ``registered``; machines in ``ended_machines`` are gone, those in ``silent_machines`` run, and
     answer nobody."""
 
-    marks_members = True
+    tags_members = True
 
     zones: tuple[str, ...] = ZONES
     registered: set[str] = field(default_factory=set)
@@ -88,7 +88,7 @@ class MembersProvider(BalancedProvider):
         self.released = True
         return Outcome(True)
 
-    def mark_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str:
+    def tag_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str:
         return self.lack if set(machine_ids) & self.registered else ""
 
     def snapshot_store(self, cluster: Cluster) -> SnapshotStore | None:

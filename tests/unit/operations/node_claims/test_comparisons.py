@@ -34,7 +34,7 @@ class _Comparing(SimulatedNodes):
     words: str | None = None
     fault: Exception | None = None
 
-    def template_mark(self, provider: NodeProvider) -> str:
+    def template_fingerprint(self, provider: NodeProvider) -> str:
         return self.mark
 
     def drift(self, work: NodeWork) -> str | None:

@@ -73,8 +73,8 @@ class Keycloak:
         admin_secret: str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        base, mark, realm = issuer.rstrip("/").rpartition("/realms/")
-        if not mark or not realm:
+        base, separator, realm = issuer.rstrip("/").rpartition("/realms/")
+        if not separator or not realm:
             raise ValueError(f"the issuer {issuer!r} is not that of a Keycloak realm")
         if not installation:
             raise ValueError("without an installation every client would look like ours")
@@ -105,7 +105,7 @@ class Keycloak:
 
     def find_client(self, client_id: str) -> IdentityClient | None:
         """The client, or None. ``owner`` is empty when it is not ours."""
-        client = self._retried(lambda: self._look_up(client_id))
+        client = self._retried(lambda: self._search(client_id))
         return view(client, self._installation) if client is not None else None
 
     def client_secret(self, client_id: str) -> str:
@@ -159,7 +159,7 @@ class Keycloak:
 
     def _adopt(self, desired: Mapping[str, Any]) -> IdentityClient:
         client_id = str(desired["clientId"])
-        client = self._look_up(client_id)
+        client = self._search(client_id)
         if client is None:
             raise VendorUnavailable(f"the client {client_id} came and went", code="409")
         if owner_of(client, self._installation) != owner_of(desired, self._installation):
@@ -170,11 +170,11 @@ class Keycloak:
         return view(client, self._installation)
 
     def _is_very(self, client_id: str, uuid: str) -> bool:
-        client = self._look_up(client_id)
+        client = self._search(client_id)
         return client is not None and client["id"] == uuid
 
     def _delete(self, client_id: str, owner: str, uuid: str | None) -> bool:
-        client = self._look_up(client_id)
+        client = self._search(client_id)
         if client is None or not owner or owner_of(client, self._installation) != owner:
             return False
         if uuid is not None and client["id"] != uuid:
@@ -185,13 +185,13 @@ class Keycloak:
         return True
 
     def _secret_of(self, client_id: str) -> str:
-        client = self._look_up(client_id)
+        client = self._search(client_id)
         if client is None:
             raise VendorNotFound(f"there is no client {client_id}", code="404")
         with self._calling() as admin:
             return str(admin.get_client_secrets(client["id"])["value"])
 
-    def _look_up(self, client_id: str) -> Mapping[str, Any] | None:
+    def _search(self, client_id: str) -> Mapping[str, Any] | None:
         return next((client for client in self._page(clientId=client_id) if client.get("clientId") == client_id), None)
 
     def _page(self, **query: Any) -> list[Mapping[str, Any]]:
@@ -209,7 +209,7 @@ class Keycloak:
         configured = self._credentials()
         if "service_client_id" in configured:
             return configured["service_client_id"], configured["service_client_secret"]
-        client = self._look_up(SERVICE_CLIENT)
+        client = self._search(SERVICE_CLIENT)
         if client is None:
             secret = random_secrets.token_urlsafe(24)
             desired = confidential(SERVICE_CLIENT, secret, {SERVICE: "true"}, [])

@@ -59,8 +59,8 @@ class ProviderRun(VersionedRecord):
     has_result: bool = False
     commit: str | None = None
     """The commit of a repository that it had its template from; None for another source, or while it is not known."""
-    mark: str | None = None
-    """Mark of what it was made from, as its provider's source makes it; None for none."""
+    fingerprint: str | None = None
+    """Fingerprint of what it was made from, as its provider's source makes it; None for none."""
     account: RunAccount | None = None
     """Account in which it is carried out; None for a run of an earlier release."""
 

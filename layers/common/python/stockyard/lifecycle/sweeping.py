@@ -13,13 +13,13 @@ TRUST = timedelta(hours=1)
 """How long after the last sweep the table is taken for the one that was swept; sweeps come every five minutes."""
 
 
-def trusted(mark: tuple[str, str] | None, table_id: str, now: datetime) -> bool:
+def trusted(last_sweep: tuple[str, str] | None, table_id: str, now: datetime) -> bool:
     """Whether the table is the one of the last sweep: no restored copy, and not set back in time.
 
     ``mark`` is (table id, time) of the last sweep; None before the first one. An older table does not know younger
     clusters, whose resources would look like orphans (law 5).
     """
-    return mark is None or (mark[0] == table_id and now - times.from_text(mark[1]) <= TRUST)
+    return last_sweep is None or (last_sweep[0] == table_id and now - times.from_text(last_sweep[1]) <= TRUST)
 
 
 QUIET_SECONDS = 3600

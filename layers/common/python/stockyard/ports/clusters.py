@@ -243,14 +243,14 @@ class BalancesMembers(Protocol):
         ...
 
 
-class MarksMembers(Protocol):
-    """A driver whose members carry a mark in the cloud by which the cluster's own controllers know them."""
+class TagsMembers(Protocol):
+    """A driver whose members carry a tag in the cloud by which the cluster's own controllers know them."""
 
-    marks_members: bool = False
+    tags_members: bool = False
     """Whether it is one."""
 
-    def mark_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str | None:
-        """Give the mark to machines from an earlier release that do not have it. Why that cannot be, and what to do;
+    def tag_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str | None:
+        """Give the tag to machines from an earlier release that do not have it. Why that cannot be, and what to do;
         None when all that are there have it. Machines that are gone are no error."""
         return None
 
@@ -315,7 +315,7 @@ class ClusterDriver(
     LeavesZones,
     PlansChanges,
     AdoptsNodes,
-    MarksMembers,
+    TagsMembers,
     LooksAtParts,
     Upgrades,
     Retags,

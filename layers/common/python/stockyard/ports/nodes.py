@@ -147,13 +147,13 @@ class Drifts(Protocol):
 
 class Compares(Protocol):
     """A source whose vendor has to be asked whether a machine is as it would be made now: by a plan of a template, or
-    by reading what stands. Each machine is compared once a day, and when the mark of its template is another one."""
+    by reading what stands. Each machine is compared once a day, and when its template has another fingerprint."""
 
     compares: bool = False
     """Whether it is one."""
 
-    def template_mark(self, provider: NodeProvider) -> str | None:
-        """Mark of what the provider's machines are made from, such as the commit of a template. Makes no call."""
+    def template_fingerprint(self, provider: NodeProvider) -> str | None:
+        """Fingerprint of what the machines are made from, such as the commit of a template. Makes no call."""
         return None
 
     def drift(self, work: NodeWork) -> str | None:

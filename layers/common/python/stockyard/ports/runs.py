@@ -95,8 +95,8 @@ class NewRun:
     task: Mapping[str, Any] | None = field(repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values that no log may show."""
-    mark: str | None = None
-    """Mark of what it is made from, which its record keeps."""
+    fingerprint: str | None = None
+    """Fingerprint of what it is made from, which its record keeps."""
     account: RunAccount | None = None
     """Account in which it is to be carried out, which its record keeps."""
 

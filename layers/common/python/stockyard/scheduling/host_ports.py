@@ -81,16 +81,16 @@ class PortTable:
         self._bits: dict[HostPort, PortBits] = {}
         count, alike = 0, dict[object, Mapping[str, PortBits]]()
         for (number, protocol), addresses in holding.items():
-            mark = tuple(sorted((address, tuple(numbers)) for address, numbers in addresses.items()))
-            if mark not in alike:
+            memo_key = tuple(sorted((address, tuple(numbers)) for address, numbers in addresses.items()))
+            if memo_key not in alike:
                 listed = [HostPort(number, protocol, address) for address in addresses]
                 bit = {port: 1 << count + place for place, port in enumerate(listed)}
-                alike[mark] = {
+                alike[memo_key] = {
                     port.address: PortBits(bit[port], sum(bit[other] for other in listed if port.conflicts(other)))
                     for port in listed
                 }
                 count += len(listed)
-            for address, bits in alike[mark].items():
+            for address, bits in alike[memo_key].items():
                 self._bits[HostPort(number, protocol, address)] = bits
         self.steps_a_look = count // BITS_A_STEP
         """The work of one comparison, besides the step that it is part of."""

@@ -43,8 +43,8 @@ class Index:
     def table(self, provider: str | None, *, in_money: bool = False) -> Table:
         """The rows of one provider ordered by cost, or with ``in_money`` by price, or all rows ordered by price. It may
         be empty."""
-        mark = (provider, in_money)
-        table = self._tables.get(mark)
+        memo_key = (provider, in_money)
+        table = self._tables.get(memo_key)
         if table is None:
             node_types = (
                 self.node_types
@@ -55,7 +55,7 @@ class Index:
                 node_types, cheapest_first(ranked_offerings(node_types), None if in_money else provider)
             )
             if provider is None or provider in self.providers:  # an unknown name must not fill the memory
-                self._tables[mark] = table
+                self._tables[memo_key] = table
         return table
 
     def by_values(self, key: str) -> Mapping[tuple[str, ...], Sequence[str]]:
@@ -70,8 +70,8 @@ class Index:
 
     def cheapest_offering(self, node_type: NodeType, provider: str | None) -> RankedOffering | None:
         """The first offering of ``node_type`` in the order of choice; None when it has none."""
-        mark = (node_type.name, provider is None)
-        if mark not in self._cheapest:
+        memo_key = (node_type.name, provider is None)
+        if memo_key not in self._cheapest:
             rows = cheapest_first([ranked(node_type, offering) for offering in node_type.offerings], provider)
-            self._cheapest[mark] = rows[0] if rows else None
-        return self._cheapest[mark]
+            self._cheapest[memo_key] = rows[0] if rows else None
+        return self._cheapest[memo_key]

@@ -140,11 +140,11 @@ class _Batch:
         self._matchers: dict[tuple[str | None, bool], _TableMatcher] = {}
 
     def choose(self, request: SchedulingRequest, candidates: int) -> SelectedOffering | None:
-        mark = (request.provider, request.in_money)
-        matcher = self._matchers.get(mark)
+        memo_key = (request.provider, request.in_money)
+        matcher = self._matchers.get(memo_key)
         if matcher is None:
             table = self._index.table(request.provider, in_money=request.in_money)
-            matcher = self._matchers[mark] = _TableMatcher(table, self._free, self._availability.refused)
+            matcher = self._matchers[memo_key] = _TableMatcher(table, self._free, self._availability.refused)
         return matcher.choose(request, candidates)
 
     def take(self, name: str) -> None:
@@ -315,10 +315,10 @@ class _TableMatcher:
     def _priced_for(self, request: SchedulingRequest, zones: frozenset[str]) -> dict[int, RankedOffering]:
         """The rows at their prices in the zones of requests like this one, by number."""
         requirement = request.requirements.get(ZONE)
-        mark = (zones, id(requirement), id(request.zone_ids))
-        priced = self._prices.get(mark)
+        memo_key = (zones, id(requirement), id(request.zone_ids))
+        priced = self._prices.get(memo_key)
         if priced is None:
-            priced = self._prices[mark] = {}
+            priced = self._prices[memo_key] = {}
             self._kept_alive += [requirement, request.zone_ids]
         return priced
 

@@ -1,8 +1,8 @@
 """Pods that ask for nodes which are not as nodes are by default, and what keeps such nodes from all other pods.
 
 A pool that says nothing of it makes nodes on demand and of amd64. Where a pod asks for spot, the pool has ways to make
-spot nodes too. Each of them bears a mark, which is a label that no node has, and pods that do not ask exclude the mark.
-So the packer needs no rule of its own, and a pool that asks itself has no marks.
+spot nodes too. Each of them bears a label that no node has, and pods that do not ask exclude the mark.
+So the packer needs no rule of its own, and a pool that asks itself has none of these labels.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from stockyard.scheduling.packing.model import Pod, Pool, Problem, Term
 from stockyard.scheduling.packing.plan import Plan, pack
 from stockyard.scheduling.packing.reasons import Reason
 
-MARKS: Mapping[str, str] = {key: f"{key} (where it is asked for)" for key in DEFAULTS}
-"""By label of ``DEFAULTS`` the mark of ways to make a node that has another value. No label of a pod is called so."""
+OPT_IN_LABELS: Mapping[str, str] = {key: f"{key} (where it is asked for)" for key in DEFAULTS}
+"""By label of ``DEFAULTS`` the label of offerings that have another value. No label of a pod is called so."""
 _ABSENT = Requirement(complement=False)
 
 
-def marks(defaults: Mapping[str, str], node_type: NodeType, offering: Offering) -> Mapping[str, tuple[str, ...]]:
+def opt_in_labels(
+    defaults: Mapping[str, str], node_type: NodeType, offering: Offering
+) -> Mapping[str, tuple[str, ...]]:
     """The properties by which an offering is kept from pods that do not ask for it; none for one as nodes are by
     ``defaults``."""
     values = {CAPACITY_TYPE: (offering.capacity_type,), ARCH: node_type.properties.get(ARCH, ())}
-    return {MARKS[key]: values[key] for key in sorted(unasked(defaults, node_type, offering))}
+    return {OPT_IN_LABELS[key]: values[key] for key in sorted(unasked(defaults, node_type, offering))}
 
 
 def asked_by(pods: Iterable[Pod]) -> frozenset[str]:
@@ -46,8 +48,8 @@ def packed(problem: Problem) -> Plan:
 
 
 def _readable(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
-    """The reasons, in which marks are told in words."""
-    keys = {mark: key for key, mark in MARKS.items()}
+    """The reasons, in which these labels are told in words."""
+    keys = {label: key for key, label in OPT_IN_LABELS.items()}
     return tuple(
         replace(reason, subject=keys[reason.subject], message=_NOT_ASKED.format(DEFAULTS[key], key))
         if (key := keys.get(reason.subject)) is not None
@@ -70,11 +72,11 @@ def guarded_fleet(fleet: Fleet) -> Fleet:
 
 
 class Guard:
-    """Pods as they are packed for some pools; equal ones stay one object. ``keys`` are the labels of marks there."""
+    """Pods as they are packed for some pools; equal ones stay one object. ``keys`` are the labels asked for there."""
 
     def __init__(self, pools: Iterable[Pool]) -> None:
-        own = {mark for pool in pools for each in (*pool.node_types, *pool.refused) for mark in each.properties}
-        self.keys = [key for key, mark in MARKS.items() if mark in own]
+        own = {label for pool in pools for each in (*pool.node_types, *pool.refused) for label in each.properties}
+        self.keys = [key for key, label in OPT_IN_LABELS.items() if label in own]
         self._pods: dict[int, tuple[Pod, Pod]] = {}
 
     def of(self, pod: Pod) -> Pod:
@@ -88,7 +90,7 @@ class Guard:
 
     def _guarded(self, term: Term, preferred: frozenset[str]) -> Term:
         asked_keys_here = _keys_of_term(term) | preferred
-        excluded = [(MARKS[key], _ABSENT) for key in self.keys if key not in asked_keys_here]
+        excluded = [(OPT_IN_LABELS[key], _ABSENT) for key in self.keys if key not in asked_keys_here]
         return tuple(sorted([*term, *excluded], key=lambda item: (item[0], repr(item[1])))) if excluded else term
 
 

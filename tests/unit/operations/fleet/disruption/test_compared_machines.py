@@ -19,7 +19,7 @@ def test_a_machine_that_differs_is_replaced_when_a_budget_allows_it(
     # not on its class: what a class can do, a check of a protocol remembers
     source = pods.yard.nodes.services.node_sources["simulated"]
     monkeypatch.setattr(source, "compares", True)
-    monkeypatch.setattr(source, "template_mark", lambda *_: "commit-2", raising=False)
+    monkeypatch.setattr(source, "template_fingerprint", lambda *_: "commit-2", raising=False)
     monkeypatch.setattr(source, "drift", lambda *_: "image: noble instead of jammy", raising=False)
     pods.yard.pool(FIXED, quantity=2, disruption={"budgets": [{"nodes": "0", "reasons": ["Drifted"]}]})
     pods.run(4)

@@ -125,11 +125,11 @@ def test_a_machine_of_that_name_that_is_not_ours_is_never_touched() -> None:
 def test_what_a_template_would_change_is_drift_and_what_people_change_too() -> None:
     yard = Yard()
     yard.launch()
-    mark = yard.source.template_mark(yard.provider)
+    mark = yard.source.template_fingerprint(yard.provider)
     assert yard.source.drift(yard.work()) is None
     template = {"spec": {"template": {"spec": {"domain": {"resources": {"requests": {"cpu": "2", "memory": "2Gi"}}}}}}}
     yard.change(virtualMachineTemplate=template)
-    assert yard.source.template_mark(yard.provider) != mark
+    assert yard.source.template_fingerprint(yard.provider) != mark
     words = yard.source.drift(yard.work())
     assert words is not None
     assert "spec.template.spec.domain.resources.requests.cpu" in words

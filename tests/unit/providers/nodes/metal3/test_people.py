@@ -70,9 +70,9 @@ def test_another_image_of_a_host_in_use_is_drift_and_an_image_is_set_once(world:
     name = world.launch().facts["machine_id"]
     source: Any = world.case.source
     assert source.drift(world.work()) is None
-    mark = source.template_mark(world.provider)
+    mark = source.template_fingerprint(world.provider)
     world.provider.spec["metal3"]["nodeTypes"][0]["properties"]["metal3.vcluster.com/image-url"] = "https://b/other"
-    assert source.template_mark(world.provider) != mark
+    assert source.template_fingerprint(world.provider) != mark
     assert "another image" in source.drift(world.work())
     world.launch()
     assert yard_of(world).hosts()[name]["spec"]["image"]["url"] != "https://b/other"

@@ -24,7 +24,7 @@ MAX_OBJECTS = 500
 MAX_FILLED = 4 * 1024 * 1024
 """Characters that may be put in for the placeholders of all packs of a profile: each stands for a value as often as it
 is written, and values have placeholders too."""
-_MARK = "stockyard-place-{}-holder"
+_PLACEHOLDER = "stockyard-place-{}-holder"
 _MARKED = re.compile(r"stockyard-place-(\d+)-holder")
 
 
@@ -95,17 +95,17 @@ def paths(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
 
 def documents(text: str, terms: Terms) -> list[Object]:
     """The Kubernetes objects of a manifest, lists taken apart. ``TemplateFault`` with what is wrong with the text."""
-    marks: list[tuple[str, str]] = []
+    hidden: list[tuple[str, str]] = []
 
-    def mark(match: re.Match[str]) -> str:
+    def hide(match: re.Match[str]) -> str:
         terms.check(match[1], match[2])
-        marks.append((match[1], match[2]))
-        return _MARK.format(len(marks) - 1)
+        hidden.append((match[1], match[2]))
+        return _PLACEHOLDER.format(len(hidden) - 1)
 
     if _MARKED.search(text):
         raise TemplateFault("has a text that Stockyard uses itself")
-    trees = load_yaml(PLACEHOLDER.sub(mark, text))
-    flat = [item for tree in trees if tree is not None for item in _items(_unmarked(tree, marks, terms))]
+    trees = load_yaml(PLACEHOLDER.sub(hide, text))
+    flat = [item for tree in trees if tree is not None for item in _items(_unmarked(tree, hidden, terms))]
     if len(flat) > MAX_OBJECTS:
         raise TemplateFault(f"has more than {MAX_OBJECTS} objects")
     for number, item in enumerate(flat):
@@ -143,21 +143,21 @@ def _items(tree: Any) -> Iterator[Any]:
         yield tree
 
 
-def _unmarked(tree: Any, marks: list[tuple[str, str]], terms: Terms) -> Any:
+def _unmarked(tree: Any, hidden: list[tuple[str, str]], terms: Terms) -> Any:
     if isinstance(tree, dict):
-        return {_unmarked_name(name, marks, terms): _unmarked(value, marks, terms) for name, value in tree.items()}
+        return {_unmarked_name(name, hidden, terms): _unmarked(value, hidden, terms) for name, value in tree.items()}
     if isinstance(tree, list):
-        return [_unmarked(value, marks, terms) for value in tree]
+        return [_unmarked(value, hidden, terms) for value in tree]
     if not isinstance(tree, str):
         return tree
     whole = _MARKED.fullmatch(tree)
     if whole:
-        return terms.take(*marks[int(whole[1])])
-    return _MARKED.sub(lambda match: _text(terms.take(*marks[int(match[1])])), tree)
+        return terms.take(*hidden[int(whole[1])])
+    return _MARKED.sub(lambda match: _text(terms.take(*hidden[int(match[1])])), tree)
 
 
-def _unmarked_name(name: Any, marks: list[tuple[str, str]], terms: Terms) -> str:
-    return _text(_unmarked(name, marks, terms))
+def _unmarked_name(name: Any, hidden: list[tuple[str, str]], terms: Terms) -> str:
+    return _text(_unmarked(name, hidden, terms))
 
 
 def _text(value: Any) -> str:

@@ -92,9 +92,9 @@ def account_secret(tenant: str, number: str, name: str) -> str:
     return f"{tenant}/{ACCOUNT_SECRETS}{number}/{name}"
 
 
-def environment_secret(tenant: str, environment_id: str, mark: str) -> str:
-    """The name of the secret outputs of a node environment; its record has the mark."""
-    return f"{tenant}/{environment_id}/outputs-{mark}"
+def environment_secret(tenant: str, environment_id: str, suffix: str) -> str:
+    """The name of the secret outputs of a node environment; its record has the suffix."""
+    return f"{tenant}/{environment_id}/outputs-{suffix}"
 
 
 def account_sheet(number: str) -> str:

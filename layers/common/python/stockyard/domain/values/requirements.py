@@ -191,12 +191,12 @@ class Requirements(dict[str, Requirement]):
             key, values = entry.get("key"), entry.get("values")
             try:
                 if type(values) is list and len(entry) == 3:
-                    mark = (key, entry.get("operator"), *values)
+                    identity = (key, entry.get("operator"), *values)
                 else:
-                    mark = _mark(entry, values)
-                requirement = memory.get(mark)
+                    identity = _identity(entry, values)
+                requirement = memory.get(identity)
                 if requirement is None:
-                    requirement = memory[mark] = _requirement(entry)
+                    requirement = memory[identity] = _requirement(entry)
             except TypeError:  # a value is not hashable, and will be refused
                 requirement = _requirement(entry)
             name = entry["property"] if key is None else key
@@ -209,14 +209,14 @@ class Requirements(dict[str, Requirement]):
 
 def _both(first: Requirement, second: Requirement, memory: dict[tuple[Any, ...], Requirement]) -> Requirement:
     """The intersection, computed once per pair. ``memory`` references both, so that their identities stay unique."""
-    mark = (id(first), id(second))
-    intersection = memory.get(mark)
+    identity = (id(first), id(second))
+    intersection = memory.get(identity)
     if intersection is None:
-        intersection = memory[mark] = first.intersection(second)
+        intersection = memory[identity] = first.intersection(second)
     return intersection
 
 
-def _mark(entry: Mapping[str, Any], values: Any) -> tuple[Any, ...]:
+def _identity(entry: Mapping[str, Any], values: Any) -> tuple[Any, ...]:
     """The memory's key for an entry in any form. It begins with an empty text, which no requirement's key is."""
     listed = tuple(values) if type(values) is list else values
     read = entry.get

@@ -52,8 +52,8 @@ def read_documents(text: str, *, max_depth: int = MAX_DEPTH, texts_of_names: boo
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         if isinstance(error, YamlFault):
             raise
-        mark = getattr(error, "problem_mark", None)
-        raise YamlFault("is no YAML", *(() if mark is None else (mark.line + 1, mark.column + 1))) from None
+        position = getattr(error, "problem_mark", None)
+        raise YamlFault("is no YAML", *(() if position is None else (position.line + 1, position.column + 1))) from None
 
 
 def number(text: str) -> float | int:
@@ -70,8 +70,8 @@ def _check(text: str, loader: Any, max_depth: int) -> None:
 
     depth = 0
     for event in yaml.parse(text, Loader=loader):
-        mark = event.start_mark
-        place = (mark.line + 1, mark.column + 1) if mark is not None else ()
+        position = event.start_mark
+        place = (position.line + 1, position.column + 1) if position is not None else ()
         if isinstance(event, yaml.AliasEvent):
             raise YamlFault("has an alias; write the part out", *place)
         if getattr(event, "tag", None) is not None:
@@ -122,5 +122,5 @@ def _float(loader: Any, node: Any) -> float | int:
     try:
         return number(loader.construct_scalar(node))
     except OverflowError:
-        mark = node.start_mark
-        raise YamlFault("has a number that is too large", mark.line + 1, mark.column + 1) from None
+        position = node.start_mark
+        raise YamlFault("has a number that is too large", position.line + 1, position.column + 1) from None

@@ -128,8 +128,8 @@ def _place(fault: Exception) -> str:
     if isinstance(fault, json.JSONDecodeError):
         words = next((words for begin, words in _EXPECTED if fault.msg.startswith(begin)), "")
         return f": line {fault.lineno}, column {fault.colno}" + (f": {words}" if words else "")
-    mark = getattr(fault, "problem_mark", None)  # of a parser of YAML, which is not loaded for JSON
-    return "" if mark is None else f": line {mark.line + 1}, column {mark.column + 1}"
+    position = getattr(fault, "problem_mark", None)  # of a parser of YAML, which is not loaded for JSON
+    return "" if position is None else f": line {position.line + 1}, column {position.column + 1}"
 
 
 def parse(raw: bytes) -> Any:

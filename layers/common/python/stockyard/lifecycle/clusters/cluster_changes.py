@@ -17,7 +17,7 @@ from stockyard.lifecycle.operation import RESUMABLE
 
 VERSION = "/kubernetes_version"
 PROFILES = "/profiles"
-LOOKS = frozenset({"checks", "approval"})
+READ_ONLY_PHASES = frozenset({"checks", "approval"})
 """Phases that change nothing."""
 AT_ONCE = frozenset({"mirror", "repave_approval"})
 """Settings that are the record's alone: nothing in a cloud is changed with them."""
@@ -72,7 +72,7 @@ def _kind_of_version_change(cluster: Cluster, target: Cluster, current: Operatio
 def _can_go_back(failed: Operation, version: str) -> bool:
     """Whether the failed operation was an upgrade from that version that has touched nothing yet."""
     before = {change["pointer"]: change["before"] for change in failed.changes}.get(VERSION)
-    work = [record for record in failed.phases if record.name not in LOOKS]
+    work = [record for record in failed.phases if record.name not in READ_ONLY_PHASES]
     return before == version and all((record.state, record.attempt) == ("pending", 0) for record in work)
 
 

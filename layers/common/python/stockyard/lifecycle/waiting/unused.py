@@ -29,7 +29,7 @@ MOST_UNUSED = 2
 MOST_GROUPS, MOST_NODES = 40, 10
 """Groups, and nodes of each, that are remembered."""
 _Value = TypeVar("_Value")
-MarkOf = Callable[[str], str | None]
+DigestOf = Callable[[str], str | None]
 """What the cluster reports of a node, in short, by its name; None for one that takes no pods."""
 
 
@@ -38,12 +38,12 @@ class GroupMemory:
     """Memory of one group of equal pods.
 
     ``since`` is when it was first remembered: only nodes that were made later were made for the pods that wait now.
-    ``rooms``: since when they have waited beside the room of a node, and that node's mark. ``nodes``: since when a node
-    that was made for them is seen to have taken none of them, and its mark. ``unused``: the nodes that helped
-    nothing for long enough, with their marks; the mark is None for one that has left.
+    ``rooms``: since when they have waited beside the room of a node, and that node's digest. ``nodes``: since when a
+    node that was made for them is seen to have taken none of them, and its digest. ``unused``: the nodes that helped
+    nothing for long enough, with their digests; None for one that has left.
     """
 
-    mark: str
+    digest: str
     since: str
     rooms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     nodes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -58,7 +58,13 @@ class GroupMemory:
     def document(self) -> dict[str, Any]:
         """As it is stored."""
         rooms, nodes = ({name: list(entry) for name, entry in part.items()} for part in (self.rooms, self.nodes))
-        return {"mark": self.mark, "since": self.since, "rooms": rooms, "nodes": nodes, "unused": dict(self.unused)}
+        return {
+            "mark": self.digest,
+            "since": self.since,
+            "rooms": rooms,
+            "nodes": nodes,
+            "unused": dict(self.unused),
+        }
 
     @property
     def is_empty(self) -> bool:
@@ -78,7 +84,10 @@ class GroupMemory:
     def distrusted(self, now: datetime) -> Sequence[str]:
         """The nodes whose room is not believed any more."""
         return sorted(
-            {*self.unused_rooms(now, BELIEVED_SECONDS), *(name for name, mark in self.unused.items() if mark)}
+            {
+                *self.unused_rooms(now, BELIEVED_SECONDS),
+                *(name for name, last in self.unused.items() if last),
+            }
         )
 
     def unused_rooms(self, now: datetime, seconds: int) -> Sequence[str]:
@@ -103,8 +112,8 @@ def after_report(
     memory: Mapping[str, GroupMemory],
     groups: Mapping[str, Mapping[str, MadeNode]],
     names: Set[str],
-    mark_of: MarkOf,
-    mark: str,
+    digest_of: DigestOf,
+    digest: str,
     now: str,
 ) -> Mapping[str, GroupMemory]:
     """Memory after a report.
@@ -115,38 +124,44 @@ def after_report(
     remembered: dict[str, GroupMemory] = {}
     for group in sorted(groups)[:MOST_GROUPS]:
         before = memory.get(group)
-        if before is None or before.mark != mark:
-            before = GroupMemory(mark, now)
-        remembered[group] = _after_report(before, groups[group], names, mark_of, now)
+        if before is None or before.digest != digest:
+            before = GroupMemory(digest, now)
+        remembered[group] = _after_report(before, groups[group], names, digest_of, now)
     return remembered
 
 
 def _after_report(
-    before: GroupMemory, made_nodes: Mapping[str, MadeNode], names: Set[str], mark_of: MarkOf, now: str
+    before: GroupMemory, made_nodes: Mapping[str, MadeNode], names: Set[str], digest_of: DigestOf, now: str
 ) -> GroupMemory:
-    rooms = {name: entry for name, entry in before.rooms.items() if mark_of(name) == entry[1]}
+    rooms = {name: entry for name, entry in before.rooms.items() if digest_of(name) == entry[1]}
     made_nodes = {name: node for name, node in made_nodes.items() if node.created_at >= before.since}
     if any(node.took for node in made_nodes.values()):
         # Nodes help these pods: what others took of them, or what comes late, is no fault of the plan.
-        return GroupMemory(before.mark, before.since, rooms)
-    unused = {name: mark for name, mark in before.unused.items() if mark is None or mark_of(name) in (mark, None)}
+        return GroupMemory(before.digest, before.since, rooms)
+    unused = {
+        name: digest for name, digest in before.unused.items() if digest is None or digest_of(name) in (digest, None)
+    }
     nodes: dict[str, tuple[str, str]] = {}
     for name in sorted(made_nodes):
-        mark = mark_of(name)
-        if mark is None or made_nodes[name].is_full:
+        digest = digest_of(name)
+        if digest is None or made_nodes[name].is_full:
             continue
-        since, known_mark = before.nodes.get(name, (now, mark))
-        nodes[name] = (since, mark) if known_mark == mark else (now, mark)
+        since, known_digest = before.nodes.get(name, (now, digest))
+        nodes[name] = (since, digest) if known_digest == digest else (now, digest)
         if _has_passed(nodes[name][0], UNUSED_SECONDS, now):
-            unused[name] = mark
+            unused[name] = digest
     for name in before.nodes.keys() - names:
         if name in unused or _has_passed(before.nodes[name][0], LEFT_SECONDS, now):
             unused[name] = None
-    return GroupMemory(before.mark, before.since, rooms, _few(nodes), _few(unused))
+    return GroupMemory(before.digest, before.since, rooms, _few(nodes), _few(unused))
 
 
 def after_plan(
-    memory: Mapping[str, GroupMemory], beside: Mapping[str, Set[str]], bought: Set[str], mark_of: MarkOf, now: str
+    memory: Mapping[str, GroupMemory],
+    beside: Mapping[str, Set[str]],
+    bought: Set[str],
+    digest_of: DigestOf,
+    now: str,
 ) -> Mapping[str, GroupMemory]:
     """The memory after a plan in which pods of these groups have room on ready nodes. Of the groups ``bought`` it is
     remembered since when they wait: nodes are made for them, or were by earlier plans."""
@@ -154,13 +169,13 @@ def after_plan(
     for group, names in beside.items():
         before = memory.get(group)
         if before is not None:
-            fresh = {name: (now, mark) for name in sorted(names) if (mark := mark_of(name)) is not None}
+            fresh = {name: (now, digest) for name in sorted(names) if (digest := digest_of(name)) is not None}
             remembered[group] = replace(before, rooms=_few({**fresh, **before.rooms}))
     return remembered
 
 
 def _pairs(stored: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, str]]:
-    return {name: (since, mark) for name, (since, mark) in stored.items()}
+    return {name: (since, digest) for name, (since, digest) in stored.items()}
 
 
 def _has_passed(since: str, seconds: int, now: str) -> bool:

@@ -54,7 +54,7 @@ def unpack(path: str, target: str) -> dict[str, Any]:
     key = snapshot.seal_key()
     with tarfile.open(path, "r:gz") as archive:
         text: bytes = part(archive, snapshot.SEALED).read()
-        if not hmac.compare_digest(text[:64], snapshot.mark(key, text[64:])):
+        if not hmac.compare_digest(text[:64], snapshot.authentication_code(key, text[64:])):
             raise ValueError("the snapshot was not sealed by this cluster")
         with open(target, "wb") as file:
             shutil.copyfileobj(part(archive, snapshot.SNAPSHOT), file)

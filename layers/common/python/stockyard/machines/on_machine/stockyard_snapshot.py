@@ -87,7 +87,7 @@ def cipher(key: str, text: bytes, *options: str) -> bytes:
     return subprocess.run(command, input=text, capture_output=True, check=True, env=secret).stdout  # noqa: S603
 
 
-def mark(key: str, content: bytes) -> bytes:
+def authentication_code(key: str, content: bytes) -> bytes:
     """64 letters by which it is known that nobody has changed the content."""
     return hmac.new(key.encode(), content, hashlib.sha256).hexdigest().encode()
 
@@ -113,7 +113,7 @@ def pack(snapshot: str, target: str) -> None:
     sealed = cipher(key, json.dumps(content).encode())
     with tarfile.open(target, "w:gz", compresslevel=3) as archive:
         entry = tarfile.TarInfo(SEALED)
-        text = mark(key, sealed) + sealed
+        text = authentication_code(key, sealed) + sealed
         entry.size = len(text)
         archive.addfile(entry, io.BytesIO(text))
         archive.add(snapshot, SNAPSHOT)

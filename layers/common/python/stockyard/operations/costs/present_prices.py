@@ -67,9 +67,9 @@ class PresentPrices:
         source = self.services.node_sources.get(provider.kind) if provider is not None else None
         if provider is None or source is None or source.zone_id_label is None:
             return {}
-        mark = (cluster_id, provider.id)
-        if mark not in self._zone_ids:
+        memo_key = (cluster_id, provider.id)
+        if memo_key not in self._zone_ids:
             key = environment_id(cluster_id, provider.id) if cluster_id else ""
             environment = self.services.store.get(NodeEnvironment, key) if key else None
-            self._zone_ids[mark] = source.zone_ids(provider, environment)
-        return self._zone_ids[mark]
+            self._zone_ids[memo_key] = source.zone_ids(provider, environment)
+        return self._zone_ids[memo_key]

@@ -15,7 +15,7 @@ from stockyard.operations.fleet.priced_types import PodsToPlace
 from stockyard.operations.fleet.templates import Supply, node_types
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest, choose
-from stockyard.scheduling.opt_in import MARKS
+from stockyard.scheduling.opt_in import OPT_IN_LABELS
 from stockyard.scheduling.packing.plan import Claim
 
 Saving = tuple[str, str, float]
@@ -64,7 +64,7 @@ def _marked(stock: Supply, pool: Pool | None, requirements: Requirements, key: s
     """The node types that the pool has only for those who ask by the label."""
     bid, provider = (Bid.of(pool.max_price), pool.provider_ref) if pool is not None else (None, "")
     opened = node_types(stock, requirements, provider, PodsToPlace(frozenset({key})), bid=bid)
-    return [node_type for node_type in opened if MARKS[key] in node_type.properties]
+    return [node_type for node_type in opened if OPT_IN_LABELS[key] in node_type.properties]
 
 
 def _values_with_prices(claim: Claim, types: Iterable[NodeType], key: str) -> Iterable[tuple[str, float]]:
@@ -77,7 +77,7 @@ def _values_with_prices(claim: Claim, types: Iterable[NodeType], key: str) -> It
             for pair in node_type.offerings:
                 price = node_type.money(pair)
                 if price is not None and (row.zone == ANY or {row.zone, ANY} & set(pair.zones)):
-                    yield node_type.properties[MARKS[key]][0], price
+                    yield node_type.properties[OPT_IN_LABELS[key]][0], price
 
 
 def sentence(savings: Sequence[Saving]) -> str:

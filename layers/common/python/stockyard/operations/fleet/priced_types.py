@@ -11,7 +11,7 @@ from stockyard.domain.nodes.prices import priced_zones
 from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, REGION, ZONE, Requirements
 from stockyard.scheduling.bidding import offering_of
-from stockyard.scheduling.opt_in import asked_by, marks
+from stockyard.scheduling.opt_in import asked_by, opt_in_labels
 from stockyard.scheduling.order import RankedOffering
 from stockyard.scheduling.packing.model import Pod
 
@@ -66,7 +66,7 @@ def priced_type(
     offerings = tuple(offering for row in rows for offering in _by_price(places, row, dearest=dearest))
     # The packer lets a node have any value of a label that its type does not tell; the scheduler of claims does not.
     absent = {key: () for key in (*requirements, *_ASKED_OFTEN) if not _is_told(node_type, key)}
-    own = marks(defaults, node_type, offering_of(rows[0]))
+    own = opt_in_labels(defaults, node_type, offering_of(rows[0]))
     properties = {**node_type.properties, **absent, **own} if absent or own else node_type.properties
     return replace(node_type, offerings=offerings, properties=properties)
 

@@ -43,7 +43,7 @@ from stockyard.scheduling.match import (
     possible_offerings,
     unserved_types,
 )
-from stockyard.scheduling.opt_in import marks
+from stockyard.scheduling.opt_in import opt_in_labels
 from stockyard.scheduling.order import RankedOffering
 from stockyard.scheduling.packing import model
 from stockyard.scheduling.reading import Reader
@@ -128,7 +128,7 @@ def templates(
     With ``dearest`` the types have the most that they cost of late. ``claims`` are those of the cluster, those on their
     way out too: they count against the limits of their pool until they are gone. ``pods`` are those to place: where
     nobody has looked for images, types that may have none are only for pods that nothing else fits, and what nodes are
-    not by default only for pods that ask for it: its types bear marks (``scheduling.opt_in``).
+    not by default only for pods that ask for it: its types bear labels for that (``scheduling.opt_in``).
 
     Raises ``ValueError`` for a requirement or limit that cannot be read, which is checked when it comes.
     """
@@ -170,9 +170,9 @@ def node_types(
     request = replace(request, images=stock.images, likely=stock.likely, defaults=own_defaults)
     offerings: dict[tuple[str, str], list[RankedOffering]] = {}
     for row in _possible(stock, request, pods.likely):
-        offerings.setdefault((row.node_type.name, str(marks(defaults, row.node_type, offering_of(row)))), []).append(
-            row
-        )
+        offerings.setdefault(
+            (row.node_type.name, str(opt_in_labels(defaults, row.node_type, offering_of(row)))), []
+        ).append(row)
     offered = (priced_type(stock, rows, requirements, defaults, dearest=dearest) for rows in offerings.values())
     return tuple(node_type for node_type in offered if node_type.offerings)
 
@@ -300,10 +300,10 @@ def usage(stock: Supply, reader: Reader, claims: Iterable[NodeClaim]) -> tuple[M
             price = _at_most(claim, claim.placement)
         else:
             disk = claim.properties.get(ROOT_DISK, "")
-            mark = f"{claim.provider_ref} {claim.requirements} {claim.resources} {claim.max_price} {disk}"
-            if mark not in not_placed:
-                not_placed[mark] = _next_binding(stock, reader, claim)
-            capacity, price = not_placed[mark]
+            memo_key = f"{claim.provider_ref} {claim.requirements} {claim.resources} {claim.max_price} {disk}"
+            if memo_key not in not_placed:
+                not_placed[memo_key] = _next_binding(stock, reader, claim)
+            capacity, price = not_placed[memo_key]
         used[NODES] += 1000
         spent += BEYOND_LIMITS if price is None else price
         for name, amount in capacity.items():

@@ -31,27 +31,27 @@ MOST_WORDS = 500
 def to_compare(
     services: Services, claims: Iterable[NodeClaim], providers: Mapping[str, NodeProvider]
 ) -> list[tuple[NodeClaim, str]]:
-    """Claims of ``providers`` (by id) to compare now, the one first that has waited longest, with the mark of the
-    template that each is compared with; at most ``MOST``."""
-    marks: dict[str, str] = {}
+    """Claims of ``providers`` (by id) to compare now, the one first that has waited longest, with the fingerprint of
+    the template that each is compared with; at most ``MOST``."""
+    fingerprints: dict[str, str] = {}
     for provider in providers.values():
         kind_source = services.node_sources.get(provider.kind)
         source = source_of(services, provider) if kind_source is not None and kind_source.compares else None
-        if source is not None and (mark := source.template_mark(provider)) is not None:
-            marks[provider.id] = mark
-    if not marks:
+        if source is not None and (fingerprint := source.template_fingerprint(provider)) is not None:
+            fingerprints[provider.id] = fingerprint
+    if not fingerprints:
         return []
     now = services.clock.now()
     due = [
-        (claim, marks[claim.placement.provider_id])
+        (claim, fingerprints[claim.placement.provider_id])
         for claim in claims
-        if claim.placement is not None and claim.placement.provider_id in marks and has_machine(claim)
+        if claim.placement is not None and claim.placement.provider_id in fingerprints and has_machine(claim)
     ]
-    due = [(claim, mark) for claim, mark in due if _is_due(claim, mark, now)]
+    due = [(claim, fingerprint) for claim, fingerprint in due if _is_due(claim, fingerprint, now)]
     return sorted(due, key=lambda entry: (entry[0].compared_at or "", entry[0].id))[:MOST]
 
 
-def compare_machine(services: Services, claim_id: str, mark: str) -> str | None:
+def compare_machine(services: Services, claim_id: str, fingerprint: str) -> str | None:
     """Ask whether the claim's machine is as its provider would make it, and say so on the claim as ``NotDrifted``.
     What changed on the claim since it was last said; None for nothing. Raises ``VendorError``: then nothing is noted,
     and the next sweep asks again."""
@@ -64,7 +64,7 @@ def compare_machine(services: Services, claim_id: str, mark: str) -> str | None:
     words = source.drift(work)
     move = source.moved(work) if words else None
     words = " ".join(filter(None, (move, words)))[:MOST_WORDS] or None
-    compared = replace(claim, compared_at=services.now(), compared_as=mark, machine_drift=words)
+    compared = replace(claim, compared_at=services.now(), compared_as=fingerprint, machine_drift=words)
     reasons = (() if words is None else (MACHINE,)) if move is None else (MOVED,)
     noted = note_drift(compared, reasons, services.now(), ASKED_REASONS)
     if noted is not None:
@@ -75,7 +75,7 @@ def compare_machine(services: Services, claim_id: str, mark: str) -> str | None:
     return None
 
 
-def _is_due(claim: NodeClaim, mark: str, now: datetime) -> bool:
-    if claim.compared_at is None or claim.compared_as != mark:
+def _is_due(claim: NodeClaim, fingerprint: str, now: datetime) -> bool:
+    if claim.compared_at is None or claim.compared_as != fingerprint:
         return True
     return now - times.from_text(claim.compared_at) >= EVERY

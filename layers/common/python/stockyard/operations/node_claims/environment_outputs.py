@@ -41,12 +41,12 @@ def outputs_of(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def seal(services: Services, environment_id: str, secrets: Mapping[str, Any]) -> str | None:
-    """Keep secret outputs; the mark by which the environment's record is to name them, None without any."""
+    """Keep secret outputs; the suffix by which the environment's record is to name them, None without any."""
     if not secrets:
         return None
-    mark = services.new_id(ids.NODE_ENVIRONMENT).partition("_")[2]
-    services.secrets.put(ids.environment_secret(services.tenant, environment_id, mark), json.dumps(secrets))
-    return mark
+    suffix = services.new_id(ids.NODE_ENVIRONMENT).partition("_")[2]
+    services.secrets.put(ids.environment_secret(services.tenant, environment_id, suffix), json.dumps(secrets))
+    return suffix
 
 
 def opened(services: Services, environment: NodeEnvironment) -> Mapping[str, Any]:
@@ -57,10 +57,10 @@ def opened(services: Services, environment: NodeEnvironment) -> Mapping[str, Any
     return dict(json.loads(services.secrets.get(name) or "{}"))
 
 
-def unseal(services: Services, environment_id: str, mark: str | None) -> None:
-    """Remove what was sealed by that mark, which no record names any more."""
-    if mark is not None:
-        services.secrets.delete(ids.environment_secret(services.tenant, environment_id, mark))
+def unseal(services: Services, environment_id: str, suffix: str | None) -> None:
+    """Remove what was sealed by that suffix, which no record names any more."""
+    if suffix is not None:
+        services.secrets.delete(ids.environment_secret(services.tenant, environment_id, suffix))
 
 
 def _size(name: str, value: Any) -> int:

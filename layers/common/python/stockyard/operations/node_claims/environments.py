@@ -251,7 +251,7 @@ def _start_environment(services: Services, claim: NodeClaim, provider_id: str, p
 def _available(services: Services, environment: NodeEnvironment, outcome: Outcome) -> NodeEnvironment:
     now = services.now()
     outputs, secrets = outputs_of(outcome)
-    mark = seal(services, environment.id, secrets)
+    suffix = seal(services, environment.id, secrets)
     done = Condition(PROVISIONED, "True", "Provisioned", outcome.message or "The environment is there.", now)
     changed = replace(
         environment,
@@ -259,7 +259,7 @@ def _available(services: Services, environment: NodeEnvironment, outcome: Outcom
         conditions=with_condition(environment.conditions, done),
         outputs=outputs,
         secret_outputs=tuple(sorted(secrets)),
-        sealed_as=mark,
+        sealed_as=suffix,
         is_stale=False,
         updated_at=now,
         version=environment.version + 1,
@@ -267,7 +267,7 @@ def _available(services: Services, environment: NodeEnvironment, outcome: Outcom
     try:
         services.store.commit(Replace(changed))
     except Conflict:  # Another claim's worker said so first.
-        unseal(services, environment.id, mark)
+        unseal(services, environment.id, suffix)
         return services.store.get(NodeEnvironment, environment.id) or environment
     unseal(services, environment.id, environment.sealed_as)
     return changed

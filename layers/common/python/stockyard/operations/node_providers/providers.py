@@ -40,7 +40,7 @@ from stockyard.operations.node_providers import limited_types
 from stockyard.operations.node_providers.catalog import source_of
 from stockyard.operations.node_providers.template_moves import fact_id
 from stockyard.operations.node_providers.trials import trial_faults
-from stockyard.operations.node_providers.visible import claims_of, find_own, marks, users
+from stockyard.operations.node_providers.visible import claims_of, find_own, users, uses
 from stockyard.operations.quotas.limits import check_room, limit_of, refusal
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Create, Remove, Replace
@@ -340,7 +340,7 @@ def delete_provider(services: Services, id_or_name: str, actor: str) -> Operatio
         Create(operation),
     )
     removals = [Remove(Counter, counter) for counter in limited_types.counters_of(services, [provider]).values()]
-    removals += [Remove(Fact, mark.id) for mark in marks(services, provider)]
+    removals += [Remove(Fact, use.id) for use in uses(services, provider)]
     looks = services.store.get(Fact, fact_id(provider))
     removals += [Remove(Fact, looks.id)] if looks is not None else []
     for start in range(0, len(removals), _WRITES):

@@ -78,8 +78,8 @@ def find_own(services: Services, id_or_name: str) -> NodeProvider:
     raise Forbidden(f"Node provider {provider.name} is shared: its document is the platform's alone.")
 
 
-def marks(services: Services, provider: NodeProvider) -> Iterator[Fact]:
-    """Marks of a shared provider: who has ever had a node of it. For the platform."""
+def uses(services: Services, provider: NodeProvider) -> Iterator[Fact]:
+    """Uses of a shared provider: who has ever had a node of it. For the platform."""
     return every(services.store, Fact, use_of(provider.id)) if is_shared(provider) else iter(())
 
 
@@ -88,7 +88,7 @@ def users(services: Services, provider: NodeProvider) -> Iterator[Services]:
     if not is_shared(provider):
         yield services
     elif services.services_of is not None:
-        yield from (services.services_of(mark.value) for mark in marks(services, provider))
+        yield from (services.services_of(use.value) for use in uses(services, provider))
 
 
 def claims_of(services: Services, provider: NodeProvider) -> list[tuple[str, NodeClaim]]:

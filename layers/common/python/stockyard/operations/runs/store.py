@@ -66,7 +66,7 @@ class StoreRuns:
             makes=new.makes,
             phase=new.phase,
             created_at=self.services.now(),
-            mark=new.mark,
+            fingerprint=new.fingerprint,
             account=new.account,
             retries=current.retries + 1 if current is not None and _is_retry(current, new) else 0,
         )

@@ -129,12 +129,12 @@ class Exchange:
             size += len(call.body)
             if batch and size > MOST_BYTES:
                 break
-            if self._mark(request):
+            if self._taken_over(request):
                 remaining = times.from_text(request.ends_at) - self.services.clock.now()
                 batch.append(GivenRequest(request.id.partition("/")[2], call, remaining.total_seconds()))
         return batch, age
 
-    def _mark(self, request: SiteRequest) -> bool:
+    def _taken_over(self, request: SiteRequest) -> bool:
         """Whether the request is this exchange's to give out."""
         taken_request = replace(
             request, taken_at=self.services.now(), attempts=request.attempts + 1, version=request.version + 1

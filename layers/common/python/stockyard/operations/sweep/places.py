@@ -13,7 +13,7 @@ from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeEnvir
 from stockyard.domain.values import times
 from stockyard.errors import VendorError
 from stockyard.operations.cloud_accounts.accounts import clusters_of
-from stockyard.operations.clusters.healing.health import attend_members, mark_members, unready_nodes
+from stockyard.operations.clusters.healing.health import attend_members, tag_members, unready_nodes
 from stockyard.operations.clusters.phases import start_following
 from stockyard.operations.clusters.snapshots.snapshots import prune
 from stockyard.operations.listing import every
@@ -124,7 +124,7 @@ class PlaceSweep:
         clusters = clusters_of(self.services, account.id) if account is not None else []
         if account is not None and self.trusted:
             for cluster in clusters:
-                self.tally.attempt(cluster.id, mark_members, self.services, cluster.id)
+                self.tally.attempt(cluster.id, tag_members, self.services, cluster.id)
                 self.tally.attempt(cluster.id, attend_members, self.services, cluster.id)
                 if view.silent_regions is not None and cluster.id not in view.resting:
                     self.tally.attempt(
@@ -216,8 +216,8 @@ class PlaceSweep:
             self.tally.attempt(claim.id, reservations.ask, self.services, claim.id)
 
     def _comparisons(self, claims: Iterable[NodeClaim], here: Mapping[str, NodeProvider]) -> None:
-        for claim, mark in comparisons.to_compare(self.services, claims, here):
-            self.tally.attempt(claim.id, comparisons.compare_machine, self.services, claim.id, mark)
+        for claim, fingerprint in comparisons.to_compare(self.services, claims, here):
+            self.tally.attempt(claim.id, comparisons.compare_machine, self.services, claim.id, fingerprint)
 
 
 def look_at_machine(services: Services, claim_id: str) -> str | None:

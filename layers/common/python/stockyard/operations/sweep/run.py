@@ -31,7 +31,7 @@ FEW_TENANTS = 20
 decide how many have one."""
 GROUP = 20
 """Tenants whose turns are handed out together, so that few workers are at work at once."""
-MARK = "swept-table"
+LAST_SWEEP = "swept-table"
 """The platform's fact of the last sweep: which table it was, and when."""
 
 
@@ -67,7 +67,7 @@ class Reaper:
             accounts.setdefault(tenant, []).append(account)
         tenants = accounts.keys() | {tenant for tenant, _ in self.registry.all(Cluster)}
         tenants |= {tenant for tenant, _ in self.registry.all(NodeProvider)}
-        tenants |= {mark.value for mark in every(self.registry.platform(), Fact, USES)}
+        tenants |= {use.value for use in every(self.registry.platform(), Fact, USES)}
         order = self._order(tenants)
         if self.hand_out_tenants is not None and len(tenants) > FEW_TENANTS:
             names = [name for name in order if name != PLATFORM]
@@ -85,7 +85,7 @@ class Reaper:
         """Do the turns of the tenants that ``run`` has handed out together; the report is of the same form. Like a
         place's, they ask again whether the table can be trusted."""
         tally = Tally()
-        trusted = sweeping.trusted(self._mark(), self.registry.table_id(), self.clock.now())
+        trusted = sweeping.trusted(self._last_sweep(), self.registry.table_id(), self.clock.now())
         accounts = {tenant: list(every(self.services_of(tenant).store, CloudAccount)) for tenant in tenants}
         self._turns(tenants, accounts, trusted, until, tally, noted=False)
         return tally.report(trusted)
@@ -138,7 +138,7 @@ class Reaper:
         Whether the table can be trusted is asked again: it may have been restored since, and nothing moves the mark.
         """
         tally = Tally()
-        trusted = sweeping.trusted(self._mark(), self.registry.table_id(), self.clock.now())
+        trusted = sweeping.trusted(self._last_sweep(), self.registry.table_id(), self.clock.now())
         services = self._services(tenant, trusted)
         if place != TEMPLATES:
             tally.attempt(f"{tenant} {place}", PlaceSweep(services, place, trusted, tally).run)
@@ -150,7 +150,7 @@ class Reaper:
         """Look at the nodes of one cluster of which its agent says that some are not ready; the report is of the same
         form. Like any place, only where the table can be trusted."""
         tally = Tally()
-        trusted = sweeping.trusted(self._mark(), self.registry.table_id(), self.clock.now())
+        trusted = sweeping.trusted(self._last_sweep(), self.registry.table_id(), self.clock.now())
         if trusted:
             look_at_nodes(self.services_of(tenant), cluster_id, tally)
         return tally.report(trusted)
@@ -167,13 +167,13 @@ class Reaper:
     def _trusted(self, reconciled: bool) -> bool:
         """Whether this is the table of the last sweep. Only then the mark moves on."""
         store, table, now = self.registry.platform(), self.registry.table_id(), self.clock.now()
-        if not reconciled and not sweeping.trusted(self._mark(), table, now):
+        if not reconciled and not sweeping.trusted(self._last_sweep(), table, now):
             return False
-        store.commit(Put(Fact(MARK, table, times.to_text(now))))
+        store.commit(Put(Fact(LAST_SWEEP, table, times.to_text(now))))
         return True
 
-    def _mark(self) -> tuple[str, str] | None:
-        last = self.registry.platform().get(Fact, MARK)
+    def _last_sweep(self) -> tuple[str, str] | None:
+        last = self.registry.platform().get(Fact, LAST_SWEEP)
         return (last.value, last.time) if last else None
 
     def _services(self, tenant: str, trusted: bool) -> Services:

@@ -189,20 +189,20 @@ class _HostRules:
         return not any(self._refuses(pod, placed) for placed in node.pods)
 
     def _excludes(self, pod: Pod, other: Pod) -> bool:
-        mark = (pod, other)
-        if mark not in self._pairs:
+        memo_key = (pod, other)
+        if memo_key not in self._pairs:
             self.spent += 1
             placed = PlacedPod(other.namespace, other.labels, other.anti_affinity)
-            self._pairs[mark] = self._ports.conflict(pod.ports, other.ports) or self._refuses(pod, placed)
-        return self._pairs[mark]
+            self._pairs[memo_key] = self._ports.conflict(pod.ports, other.ports) or self._refuses(pod, placed)
+        return self._pairs[memo_key]
 
     def _refuses(self, pod: Pod, placed: PlacedPod) -> bool:
-        mark = (pod, placed)
-        if mark not in self._placed:
+        memo_key = (pod, placed)
+        if memo_key not in self._placed:
             self.spent += len(pod.anti_affinity) + len(placed.anti_affinity)
             own = PlacedPod(pod.namespace, pod.labels, pod.anti_affinity)
-            self._placed[mark] = _selects(own, placed) or _selects(placed, own)
-        return self._placed[mark]
+            self._placed[memo_key] = _selects(own, placed) or _selects(placed, own)
+        return self._placed[memo_key]
 
 
 def _own_terms(pod: PlacedPod) -> Sequence[PodTerm]:

@@ -241,10 +241,10 @@ def _class_of(
     extended = tuple([item for item in pod.requests if item[0] not in (CPU, MEMORY)])
     rules = (pod.preferences, pod.spreads, pod.affinity, pod.anti_affinity)
     own_needs = (pod.terms, pod.volumes, pod.tolerations, pod.ports, pod.devices)
-    mark = (pod.namespace, pod.labels, extended, own_needs, rules)
-    levels = alike.get(mark)
+    memo_key = (pod.namespace, pod.labels, extended, own_needs, rules)
+    levels = alike.get(memo_key)
     if levels is None:
-        levels = alike[mark] = tuple(
+        levels = alike[memo_key] = tuple(
             _level(step, own, guards, rows, tallies, any_taint=any_taint) for step, any_taint in steps
         )
     held_tallies = tuple(tallies.of_holders(term) for term in pod.anti_affinity if not term.weight)

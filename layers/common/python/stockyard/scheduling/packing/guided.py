@@ -231,8 +231,8 @@ class GuidedSolver(Solver):
         super().__init__(problem, meter, split=True, earlier=earlier)
         self._targets: dict[tuple[int, Domains], list[Target]] = {}
         for target in targets:
-            for mark in target.counts:
-                self._targets.setdefault(mark, []).append(target)
+            for counted_key in target.counts:
+                self._targets.setdefault(counted_key, []).append(target)
 
     def solve(self) -> None:
         """Place what can be placed."""

@@ -83,12 +83,12 @@ class KnownNodes:
         if mask is None:
             # Pods of many classes ask for the same.
             pod = level.pod
-            mark = (level.terms, pod.volumes, pod.tolerations, pod.devices, level.any_taint)
-            mask = self._alike.get(mark)
+            memo_key = (level.terms, pod.volumes, pod.tolerations, pod.devices, level.any_taint)
+            mask = self._alike.get(memo_key)
             if mask is None:
                 self._meter.spent += len(self.nodes)
                 mask = self._mask([satisfies(level, known_node.node) for known_node in self.nodes])
-            self._alike[mark] = self._levels[level] = mask
+            self._alike[memo_key] = self._levels[level] = mask
         return mask
 
     def within(self, keys: Sequence[str], choices: Sequence[Iterable[Domain]]) -> int:

@@ -119,10 +119,10 @@ class RowSource:
 
     def _ports_of(self, daemons: Sequence[Pod]) -> tuple[HostPort, ...]:
         """The ports that these daemon sets take of a node; one object for the same daemon sets."""
-        mark = tuple(map(id, daemons))
-        if mark not in self._port_sets:
-            self._port_sets[mark] = tuple(sorted({port for daemon in daemons for port in daemon.ports}, key=repr))
-        return self._port_sets[mark]
+        memo_key = tuple(map(id, daemons))
+        if memo_key not in self._port_sets:
+            self._port_sets[memo_key] = tuple(sorted({port for daemon in daemons for port in daemon.ports}, key=repr))
+        return self._port_sets[memo_key]
 
     def _named(self, pool: Pool, node_type: NodeType) -> bool:
         """Whether the pool's requirements on names of types allow this one."""

@@ -152,14 +152,14 @@ class Rows(RowSource):
 
     def tolerated(self, pod: Pod, *, preferred: bool) -> int:
         """The rows of the pools whose taints the pod tolerates."""
-        mark = (pod.tolerations, preferred)
-        rows = self._tolerated.get(mark)
+        memo_key = (pod.tolerations, preferred)
+        rows = self._tolerated.get(memo_key)
         if rows is None:
             rows = 0
             for pool, mask in zip(self.pools, self.of_pool, strict=True):
                 if pod.tolerates(pool.taints, preferred=preferred):
                     rows |= mask
-            self._tolerated[mark] = rows
+            self._tolerated[memo_key] = rows
         return rows
 
     def counting(self, where: NodeFilter) -> int:

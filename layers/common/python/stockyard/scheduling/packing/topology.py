@@ -231,33 +231,33 @@ class Tallies:
         return self._holding[term]
 
     def _of(self, key: str, namespaces: Namespaces, selector: Selector, node_filter: NodeFilter) -> Tally:
-        mark = (key, namespaces, selector, node_filter)
-        if mark not in self._selecting:
-            self._selecting[mark] = Tally(key)
-            self._selectors.add(selector, (namespaces, node_filter, self._selecting[mark]))
-        return self._selecting[mark]
+        memo_key = (key, namespaces, selector, node_filter)
+        if memo_key not in self._selecting:
+            self._selecting[memo_key] = Tally(key)
+            self._selectors.add(selector, (namespaces, node_filter, self._selecting[memo_key]))
+        return self._selecting[memo_key]
 
     def counting(self, namespace: str, labels: Labels) -> tuple[tuple[Tally, NodeFilter], ...]:
         """The tallies that count a pod, each with the nodes on which it does. All tallies are there by now."""
-        mark = (namespace, labels)
-        if mark not in self._counting:
-            self._counting[mark] = tuple(
+        memo_key = (namespace, labels)
+        if memo_key not in self._counting:
+            self._counting[memo_key] = tuple(
                 (tally, node_filter)
                 for namespaces, node_filter, tally in self._selectors.matching(labels)
                 if namespaces is None or namespace in namespaces
             )
-        return self._counting[mark]
+        return self._counting[memo_key]
 
     def against(self, namespace: str, labels: Labels) -> tuple[Tally, ...]:
         """The tallies of the pods that do not want to be with a pod like this. All tallies are there by now."""
-        mark = (namespace, labels)
-        if mark not in self._against:
-            self._against[mark] = tuple(
+        memo_key = (namespace, labels)
+        if memo_key not in self._against:
+            self._against[memo_key] = tuple(
                 tally
                 for namespaces, tally in self._holders.matching(labels)
                 if namespaces is None or namespace in namespaces
             )
-        return self._against[mark]
+        return self._against[memo_key]
 
     def record(
         self, pod: PlacedPod, count: int, labels: Mapping[str, str], taints: Iterable[Taint], name: str, host: str

@@ -161,19 +161,19 @@ def test_members_of_an_earlier_release_get_their_clusters_name_where_the_templat
     yard.with_settings(cloud_controllers=True)
     first, name, before = first_of(yard), yard.cluster.client_id, carried_tags(yard, machine)
     with asked_by_template(yard, 6):
-        text = yard.provider.mark_members(members_work(yard), [first, machine])
+        text = yard.provider.tag_members(members_work(yard), [first, machine])
     assert text.startswith(f"{machine}: no tag KubernetesCluster = {name}")
     assert "version 7" in text
     assert "deploy the account's current template again" in text
     with asked_by_template(yard, 7):
-        assert yard.provider.mark_members(members_work(yard), [first, machine, "i-0123456789abcdef0"]) is None
+        assert yard.provider.tag_members(members_work(yard), [first, machine, "i-0123456789abcdef0"]) is None
         assert carried_tags(yard, machine) == {**before, tags.CLUSTER_OF_MEMBER: name}
         assert tags.CLUSTER_OF_MEMBER not in carried_tags(yard, first), "it has the newer key"
         operations: list[str] = []
         call = BaseClient._make_api_call  # type: ignore[attr-defined]
         with monkeypatch.context() as watched:
             watched.setattr(BaseClient, "_make_api_call", lambda *of: operations.append(of[1]) or call(*of))
-            assert yard.provider.mark_members(members_work(yard), [first, machine]) is None
+            assert yard.provider.tag_members(members_work(yard), [first, machine]) is None
         assert "CreateTags" not in operations, "twice is once"
 
 
@@ -195,5 +195,5 @@ def test_the_role_may_give_a_machine_no_other_name_and_no_other_tag_of_ours(yard
 def test_a_cluster_without_cloud_controllers_needs_no_name_on_its_machines(yard_with_member: Any) -> None:
     yard, machine = yard_with_member, older(yard_with_member)
     yard.with_settings(cloud_controllers=False)
-    assert yard.provider.mark_members(members_work(yard), [machine]) is None
+    assert yard.provider.tag_members(members_work(yard), [machine]) is None
     assert tags.CLUSTER_OF_MEMBER not in carried_tags(yard, machine)

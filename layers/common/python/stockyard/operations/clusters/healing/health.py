@@ -57,17 +57,17 @@ def attend_members(services: Services, cluster_id: str) -> str | None:
     return None
 
 
-def mark_members(services: Services, cluster_id: str) -> str | None:
+def tag_members(services: Services, cluster_id: str) -> str | None:
     """Give the members of a ready cluster the mark that an earlier release did not give, and write on the cluster the
     obstacle if there is one. Nothing is said of what is as it should be."""
     cluster = services.store.get(Cluster, cluster_id)
     driver = services.cluster_drivers.get(cluster.driver) if cluster is not None else None
-    if cluster is None or cluster.status != "ready" or driver is None or not driver.marks_members:
+    if cluster is None or cluster.status != "ready" or driver is None or not driver.tags_members:
         return None
     machine_ids = [claim.machine_id for claim in member_claims(services, cluster.id) if claim.machine_id]
     if machine_ids:
         _, work = cloud_work(services, cluster, "members", Fence.of(cluster))
-        lack = driver.mark_members(work, machine_ids)
+        lack = driver.tag_members(work, machine_ids)
         shown_conditions = [unmarked(lack, services.now())] if lack else []
         conditions.show(services, cluster, shown_conditions, void=() if lack else (MARKED,))
     return None

@@ -130,12 +130,12 @@ def prune(services: Services, cluster_id: str) -> str | None:
     schedule = snapshots.schedule_of(cluster.settings) if cluster is not None else None
     if cluster is None or schedule is None or keeper is None or cluster.status != "ready":
         return None
-    mark = f"{cluster.last_snapshot}/{schedule.keep}"
-    if not cluster.last_snapshot or memory_of(services, cluster.id).get("pruned") == mark:
+    pruned = f"{cluster.last_snapshot}/{schedule.keep}"
+    if not cluster.last_snapshot or memory_of(services, cluster.id).get("pruned") == pruned:
         return None
     work = snapshot_work(services, cluster)
     old = schedule.surplus(snapshot.id for snapshot in keeper.snapshots(work))
     if old:
         keeper.remove_snapshots(work, old)
-    put(services, cluster.id, {**memory_of(services, cluster.id), "pruned": mark})
+    put(services, cluster.id, {**memory_of(services, cluster.id), "pruned": pruned})
     return f"{len(old)} old snapshots removed" if old else None

@@ -191,11 +191,11 @@ class _Narrowed:
     def of(self, claim: Claim) -> Sequence[dict[str, Any]]:
         """Requirements that bind the claim to the ways that are still possible."""
         ids = _ids_of_zone(claim)
-        mark = (claim.mask, claim.row.capacity_type, claim.row.zone, repr(ids))
-        if mark not in self._by_mask:
+        memo_key = (claim.mask, claim.row.capacity_type, claim.row.zone, repr(ids))
+        if memo_key not in self._by_mask:
             ceiling = claim.price + self._spare.get(claim.pool.name, inf)
-            self._by_mask[mark] = [*_narrowing(possible_alternatives(claim, ceiling)), *ids]
-        return self._by_mask[mark]
+            self._by_mask[memo_key] = [*_narrowing(possible_alternatives(claim, ceiling)), *ids]
+        return self._by_mask[memo_key]
 
 
 def _draft(

@@ -38,22 +38,24 @@ Kind = tuple[str, object, object]
 """Namespace, labels and requests of a pod."""
 
 
-class Marks:
-    """Short marks of what is reported of nodes; a mark that differs says that something has changed."""
+class Digests:
+    """Digests of what is reported of nodes; one that differs says that something has changed."""
 
     def __init__(self, fleet: FleetState) -> None:
         self._fleet = fleet
-        self._marks: dict[str, str | None] = {}
+        self._digests: dict[str, str | None] = {}
 
     def __call__(self, name: str) -> str | None:
-        """The mark of the node; None for one that is not ready, or takes no pods."""
-        if name not in self._marks:
+        """The digest of the node; None for one that is not ready, or takes no pods."""
+        if name not in self._digests:
             state = self._fleet.nodes.get(name)
-            self._marks[name] = _mark(state) if state is not None and state.unschedulable_reason is None else None
-        return self._marks[name]
+            self._digests[name] = (
+                _node_digest(state) if state is not None and state.unschedulable_reason is None else None
+            )
+        return self._digests[name]
 
 
-def _mark(state: FleetNode) -> str:
+def _node_digest(state: FleetNode) -> str:
     facts = asdict(state.facts) if state.facts is not None else {}
     return _digest({name: facts.get(name) for name in _REPORTED})
 
@@ -68,7 +70,7 @@ class Belief:
 
     fleet: FleetState
     now: datetime
-    marks: Marks
+    digests: Digests
     record: UnusedRoom | None = None
     memory: Mapping[str, GroupMemory] = field(default_factory=dict)
 
@@ -165,7 +167,7 @@ def believe(
     groups: Sequence[model.PodGroup],
 ) -> Belief:
     """The assumption about room for these groups, from memory and the present report."""
-    belief = Belief(fleet, services.clock.now(), Marks(fleet), services.store.get(UnusedRoom, cluster_id))
+    belief = Belief(fleet, services.clock.now(), Digests(fleet), services.store.get(UnusedRoom, cluster_id))
     stored = belief.record.groups if belief.record is not None else {}
     memory = {group: GroupMemory.read(entry) for group, entry in stored.items()}
     waiting = {group_id(group.names[0]): group.pod for group in groups if group.names}
@@ -182,9 +184,10 @@ def believe(
                 node = _made_node(workload, state, waiting[group], is_pending=group in pending)
                 if node is not None:
                     made_nodes[group][name] = node
-    mark = _learned_under(pools, workload)
+    digest = _learned_under(pools, workload)
     return replace(
-        belief, memory=unused.after_report(memory, made_nodes, names, belief.marks, mark, times.to_text(belief.now))
+        belief,
+        memory=unused.after_report(memory, made_nodes, names, belief.digests, digest, times.to_text(belief.now)),
     )
 
 
@@ -202,7 +205,7 @@ def _made_node(workload: Workload, state: FleetNode, pod: model.Pod, *, is_pendi
 
 
 def _learned_under(pools: Sequence[Pool], workload: Workload) -> str:
-    """Mark of what makes another plan of the same pods: the pools, and what DaemonSets take of each node."""
+    """Digest of what makes another plan of the same pods: the pools, and what DaemonSets take of each node."""
     kinds = [(pool.name, pool.generation, dict(pool.limits)) for pool in pools if pool.kind == DYNAMIC]
     daemons = [(name, pod.requests, repr(pod.ports)) for name, pod in sorted(workload.daemons.items())]
     return _digest([sorted(kinds, key=lambda kind: kind[0]), daemons])
@@ -224,7 +227,7 @@ def remember(
     bought = {group_id(name) for claim in plan.claims for name in claim.pods}
     if belief.record is not None:
         bought |= belief.record.groups.keys()
-    memory = unused.after_plan(belief.memory, beside, bought, belief.marks, now)
+    memory = unused.after_plan(belief.memory, beside, bought, belief.digests, now)
     stored = {group: entry.document() for group, entry in memory.items()}
     record = belief.record
     if record is None and stored:

@@ -44,12 +44,12 @@ class RoleKeys:
     def __init__(self) -> None:
         self._entries: OrderedDict[tuple[str, ...], tuple[datetime, dict[str, Any]]] = OrderedDict()
 
-    def of(self, mark: tuple[str, ...], now: datetime, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The keys for what ``mark`` names: those of at most ``KEYS_KEPT`` ago, else what ``ask`` answers."""
-        entry = self._entries.get(mark)
+    def of(self, memo_key: tuple[str, ...], now: datetime, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The keys for what ``memo_key`` names: those of at most ``KEYS_KEPT`` ago, else what ``ask`` answers."""
+        entry = self._entries.get(memo_key)
         if entry is None or not timedelta(0) <= now - entry[0] < KEYS_KEPT:
-            entry = self._entries[mark] = (now, ask())
-        self._entries.move_to_end(mark)
+            entry = self._entries[memo_key] = (now, ask())
+        self._entries.move_to_end(memo_key)
         while len(self._entries) > MOST_KEYS:
             self._entries.popitem(last=False)
         return entry[1]

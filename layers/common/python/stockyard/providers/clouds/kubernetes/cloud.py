@@ -13,7 +13,7 @@ from stockyard.errors import VendorError, VendorNotFound
 from stockyard.ports import Cloud, Skipped, Tagged, Verification
 from stockyard.providers.clouds.kubernetes import host_sheets, host_template, orphans
 from stockyard.providers.clouds.kubernetes.access import Access
-from stockyard.providers.clouds.kubernetes.features import BASE, Right, kinds_of, looks_of, rights_of
+from stockyard.providers.clouds.kubernetes.features import BASE, Right, kinds_of, reads_of, rights_of
 from stockyard.providers.kubernetes.client import KubernetesApi
 
 SOON = timedelta(days=30)
@@ -143,7 +143,7 @@ def _features(account: CloudAccount) -> Sequence[str]:
 def _blindness(api: KubernetesApi, account: CloudAccount) -> Iterator[str]:
     """Warning of rights in the whole host that the account lacks, without which it works."""
     missing = [
-        str(look) for look in looks_of(_features(account)) if not api.may(look.verb, look.group, look.resource, "")
+        str(read) for read in reads_of(_features(account)) if not api.may(read.verb, read.group, read.resource, "")
     ]
     if missing:
         yield (

@@ -56,7 +56,7 @@ class Feature:
     kinds: Sequence[Kind]
     quota: Mapping[str, str] = field(default_factory=dict)
     """Limits of a namespace that the template proposes, as a ResourceQuota has them."""
-    looks: Sequence[Right] = ()
+    reads: Sequence[Right] = ()
     """Rights in the whole host, without which an account works, and counts less."""
 
 
@@ -78,7 +78,7 @@ FEATURES: Mapping[str, Feature] = {
         ),
         {"count/virtualmachines.kubevirt.io": "200", "count/secrets": "1000"},
     ),
-    CAPACITY: Feature((), looks=(Right("", "nodes", "list"), Right("", "pods", "list"))),
+    CAPACITY: Feature((), reads=(Right("", "nodes", "list"), Right("", "pods", "list"))),
 }
 """Each feature of an account by its name."""
 
@@ -95,6 +95,6 @@ def rights_of(features: Sequence[str]) -> Iterator[Right]:
             yield Right(kind.group, kind.resource, verb)
 
 
-def looks_of(features: Sequence[str]) -> Sequence[Right]:
+def reads_of(features: Sequence[str]) -> Sequence[Right]:
     """The rights of these features in the whole host, which an account may lack."""
-    return [look for name in features for look in FEATURES[name].looks]
+    return [read for name in features for read in FEATURES[name].reads]

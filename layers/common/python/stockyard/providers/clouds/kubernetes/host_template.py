@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from stockyard.providers.clouds.kubernetes.features import FEATURES, kinds_of, looks_of
+from stockyard.providers.clouds.kubernetes.features import FEATURES, kinds_of, reads_of
 
 NAME = "stockyard"
 """Name of the service account, its roles and its quotas."""
@@ -34,15 +34,15 @@ def documents(namespaces: Sequence[str], features: Sequence[str]) -> Iterator[di
         }
         hard = {key: value for name in features for key, value in FEATURES[name].quota.items()}
         yield {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": hard}}
-    yield from _looks(home, features)
+    yield from _reads(home, features)
 
 
-def _looks(home: str, features: Sequence[str]) -> Iterator[dict[str, Any]]:
-    looks = looks_of(features)
-    if not looks:
+def _reads(home: str, features: Sequence[str]) -> Iterator[dict[str, Any]]:
+    reads = reads_of(features)
+    if not reads:
         return
     name = f"{NAME}-{home}"
-    rules = [{"apiGroups": [each.group], "resources": [each.resource], "verbs": [each.verb]} for each in looks]
+    rules = [{"apiGroups": [each.group], "resources": [each.resource], "verbs": [each.verb]} for each in reads]
     about = {"apiVersion": f"{_RBAC}/v1", "metadata": {"name": name}}
     yield {**about, "kind": "ClusterRole", "rules": rules}
     yield {
@@ -68,7 +68,7 @@ def allow_list(namespaces: Sequence[str], features: Sequence[str]) -> list[str]:
                 f"GET{',DELETE' if 'delete' in kind.verbs else ''} {objects}/*",
             ]
             lines += [f"PATCH {objects}/*?fieldManager,force,dryRun"] if "patch" in kind.verbs else []
-    lines += [f"GET /api/v1/{look.resource}?limit,continue,fieldSelector" for look in looks_of(features)]
+    lines += [f"GET /api/v1/{read.resource}?limit,continue,fieldSelector" for read in reads_of(features)]
     return lines
 
 

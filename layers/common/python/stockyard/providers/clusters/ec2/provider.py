@@ -48,7 +48,7 @@ class Ec2ClusterDriver(ClusterDriver):
     """Makes and removes the AWS side of a cluster in the tenant's account."""
 
     looks_at_parts = True
-    marks_members = True
+    tags_members = True
     retags = True
 
     provider_example = "examples/ec2-nodes.yaml"
@@ -188,7 +188,7 @@ class Ec2ClusterDriver(ClusterDriver):
         """See ``ports.clusters.LooksAtParts``."""
         return gone_parts(self._builder(work), lines)
 
-    def mark_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str | None:
+    def tag_members(self, work: CloudWork, machine_ids: Sequence[str]) -> str | None:
         """See ``ports.clusters.MarksMembers``."""
         return members.name_cluster(self._builder(work), machine_ids)
 

@@ -127,7 +127,7 @@ class Launch:
                 grows = size > group.desired
                 capacity_blocks.check(self.reconciler.calls, reservation, group, self.reconciler.now, grows=grows)
             # What failed before concerns earlier claims, so that the moment is kept from the first try on.
-            self.reconciler.ledger.intend(line.kind, line.key, {AFTER: scaling.mark_of(shown_activities)})
+            self.reconciler.ledger.intend(line.kind, line.key, {AFTER: scaling.newest_activity(shown_activities)})
         if size > group.desired:
             scaling.resize(self.reconciler.calls, group, size)
         if need > group.most:

@@ -145,23 +145,23 @@ def activities(calls: Calls, group: ScalingGroup) -> Sequence[Mapping[str, Any]]
     return list(answer.get("Activities") or ())
 
 
-def mark_of(shown_activities: Sequence[Mapping[str, Any]]) -> str:
-    """Mark that tells the newest activity as it is now from all that comes later; empty for none."""
-    return _mark(shown_activities[0]) if shown_activities else ""
+def newest_activity(shown_activities: Sequence[Mapping[str, Any]]) -> str:
+    """Text that tells the newest activity as it is now from all that comes later; empty for none."""
+    return _moment_of(shown_activities[0]) if shown_activities else ""
 
 
-def _mark(activity: Mapping[str, Any]) -> str:
+def _moment_of(activity: Mapping[str, Any]) -> str:
     """A failure that repeats itself may be told by the same activity, which then has a later end."""
     return f"{activity['ActivityId']} {activity.get('EndTime') or ''}"
 
 
 def failure_after(
-    shown_activities: Sequence[Mapping[str, Any]], mark: str, zones: Iterable[str] = ()
+    shown_activities: Sequence[Mapping[str, Any]], moment: str, zones: Iterable[str] = ()
 ) -> VendorError | None:
-    """Final failure after a moment that ``mark_of`` has told: the group tries it again for ever, its claims do not. A
-    zone without a machine is no failure while there are others in ``zones``: the group tries them next."""
+    """Final failure after a moment that ``newest_activity`` has told: the group tries it again for ever, its claims do
+    not. A zone without a machine is no failure while there are others in ``zones``: the group tries them next."""
     untried_zones, scarce = set(zones), None
-    for message, place in _failures_after(shown_activities, mark):
+    for message, place in _failures_after(shown_activities, moment):
         error = error_of(message)
         zone = _zone_of(message) or (place if scarcity(error.code, message) == "addresses" else "")
         if zone and untried_zones:
@@ -174,10 +174,10 @@ def failure_after(
     return None
 
 
-def _failures_after(shown_activities: Sequence[Mapping[str, Any]], mark: str) -> Iterator[tuple[str, str]]:
+def _failures_after(shown_activities: Sequence[Mapping[str, Any]], moment: str) -> Iterator[tuple[str, str]]:
     """Messages of failed activities that are later than the marked one, or have ended again since then, and the zone
     that each was in."""
-    marked_id, _, marked_end = mark.partition(" ")
+    marked_id, _, marked_end = moment.partition(" ")
     is_later = True
     for activity in shown_activities:
         is_later = is_later and str(activity["ActivityId"]) != marked_id

@@ -174,7 +174,7 @@ def user_data(script: str, own: str | None) -> str:
     return message.as_string()
 
 
-def template_mark(provider: NodeProvider) -> str:
+def template_fingerprint(provider: NodeProvider) -> str:
     """Mark of what machines of the provider are made from."""
     texts = json.dumps([provider.properties, block_of(provider)], sort_keys=True)
     return hashlib.sha256(texts.encode()).hexdigest()[:32]

@@ -185,9 +185,9 @@ class KubeVirtNodes(NodeSource):
         addresses.release(work, self._store_of(work.tenant))
         return Outcome(True, "The machine is gone.")
 
-    def template_mark(self, provider: NodeProvider) -> str:
-        """See ``ports.nodes.Compares.template_mark``."""
-        return launch.template_mark(provider)
+    def template_fingerprint(self, provider: NodeProvider) -> str:
+        """See ``ports.nodes.Compares.template_fingerprint``."""
+        return launch.template_fingerprint(provider)
 
     def drift(self, work: NodeWork) -> str | None:
         """See ``ports.nodes.Compares.drift``: a dry run of the host's tells what applying the template would change."""

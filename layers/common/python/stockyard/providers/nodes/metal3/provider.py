@@ -145,8 +145,8 @@ class Metal3Nodes(NodeSource):
             return None
         return f"Host {line.key} has another image than node type {name} has now."
 
-    def template_mark(self, provider: NodeProvider) -> str:
-        """See ``ports.nodes.Compares.template_mark``."""
+    def template_fingerprint(self, provider: NodeProvider) -> str:
+        """See ``ports.nodes.Compares.template_fingerprint``."""
         texts = json.dumps([provider.properties, block_of(provider).get("nodeTypes")], sort_keys=True)
         return hashlib.sha256(texts.encode()).hexdigest()[:32]
 

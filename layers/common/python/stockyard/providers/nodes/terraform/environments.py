@@ -50,11 +50,11 @@ def conditions_of(running: Running, work: EnvironmentWork) -> list[Condition]:
         workspace = f"{work.environment.id}/{stage}"
         state, run = running.runs.state(workspace), running.runs.current(workspace)
         stands = state is not None and state.is_applied
-        mark = template.stage_mark({**work.provider.properties, **work.environment.properties})
+        fingerprint = template.stage_fingerprint({**work.provider.properties, **work.environment.properties})
         now = times.to_text(work.now)
         for name, (status, reason, message) in (
             ("Provisioned", _provisioned(run, stands=stands)),
-            ("Synced", _synced(run, template, mark, stands=stands)),
+            ("Synced", _synced(run, template, fingerprint, stands=stands)),
         ):
             conditions.append(Condition(f"{prefix}{name}", status, reason, message, now))
     return conditions
@@ -74,14 +74,14 @@ def _provisioned(run: ProviderRun | None, *, stands: bool) -> Aspect:
     return "False", ERRORS[run.end or "lost"], run.error or "The run failed."
 
 
-def _synced(run: ProviderRun | None, template: Template, mark: str, *, stands: bool) -> Aspect:
+def _synced(run: ProviderRun | None, template: Template, fingerprint: str, *, stands: bool) -> Aspect:
     if run is None or run.command != "apply":
         return "Unknown", "Pending", "It was not applied yet."
     if run.status != "ended":
         return "Unknown", "InProgress", f"The run {run.name}-{run.number} is under way."
     if run.end != "done" or not stands:
         return "False", ERRORS.get(run.end or "lost", "RunFailed"), run.error or "The run failed."
-    if run.mark is not None and run.mark != mark:
+    if run.fingerprint is not None and run.fingerprint != fingerprint:
         return "False", "TemplateChanged", "The template or the properties are others than were applied."
     if template.place is not None and template.head is not None and run.commit not in (None, template.head):
         moved = f"from {str(run.commit)[:12]} to {template.head[:12]}"

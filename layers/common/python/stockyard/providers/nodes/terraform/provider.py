@@ -120,9 +120,9 @@ class TerraformNodes(NodeSource):
         limits = {"launch": longest + spare, "terminate": longest + spare, "register": 1800}
         return {**limits, "environment": stages} if stages else limits
 
-    def template_mark(self, provider: NodeProvider) -> str:
+    def template_fingerprint(self, provider: NodeProvider) -> str:
         """See ``ports.nodes.Compares``: what the document says, and the newest commits that are known."""
-        return ",".join(dict.fromkeys(template.mark for template in templates.of_nodes(provider)))
+        return ",".join(dict.fromkeys(template.fingerprint for template in templates.of_nodes(provider)))
 
     def prepare(self, work: EnvironmentWork) -> Outcome:
         """Apply the stages of the environment's template, one after the other."""
@@ -315,9 +315,9 @@ class TerraformNodes(NodeSource):
             }
 
         kubeconfig = environments.kubeconfig_of(work, workspace)
-        mark = template.stage_mark({**work.provider.properties, **work.environment.properties})
+        fingerprint = template.stage_fingerprint({**work.provider.properties, **work.environment.properties})
         hidden = environments.secrets_in(kubeconfig.get("kubeconfig"))
-        new = replace(_new(work, workspace, APPLY), mark=mark, secrets=hidden)
+        new = replace(_new(work, workspace, APPLY), fingerprint=fingerprint, secrets=hidden)
         return RunWork(new, template.timeout_seconds, task, secrets.secret_variables)
 
     def _destroy_stage(self, work: EnvironmentWork, workspace: str) -> RunWork:

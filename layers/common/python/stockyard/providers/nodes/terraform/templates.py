@@ -38,13 +38,13 @@ class Template:
     known."""
 
     @property
-    def mark(self) -> str:
-        """Mark of what the document says and where a branch is: another text, place or commit has another one."""
+    def fingerprint(self) -> str:
+        """Fingerprint of what the document says and where a branch is: another text, place or commit has another."""
         parts = [self.inline, self.git, *([self.head] if self.head else [])]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
-    def stage_mark(self, properties: Mapping[str, str]) -> str:
-        """Mark of a stage of an environment: of the text or the place, and of the properties that it is given."""
+    def stage_fingerprint(self, properties: Mapping[str, str]) -> str:
+        """Fingerprint of a stage of an environment: of the text or the place, and of the properties given."""
         parts = [self.inline, self.git, dict(properties)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 

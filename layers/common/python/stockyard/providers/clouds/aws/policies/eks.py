@@ -30,7 +30,7 @@ READ = (
 """AWS offers no resource narrower than ``*`` for these."""
 IMAGES = "arn:${AWS::Partition}:ssm:*::parameter/aws/service/eks/optimized-ami/*"
 """The publisher's current images, for nodes of clusters on EKS that are in no managed group."""
-LOOK = (
+READ_ACTIONS = (
     "DescribeAccessEntry",
     "DescribeAddon",
     "DescribeCluster",
@@ -75,7 +75,7 @@ def clusters(here: Place, installation: str, prefix: str) -> list[Statement]:
     named = [with_earlier(resolved(arn), resolved(f"{arn[:-1]}{prefix}-*")) for arn in every]
     return [
         allow("ReadEks", list(READ), ["*"]),
-        allow("LookAtClusters", _eks(*LOOK), every),
+        allow("LookAtClusters", _eks(*READ_ACTIONS), every),
         {
             **allow("CreateClusters", _eks("CreateCluster", "TagResource"), []),
             "Resource": named,

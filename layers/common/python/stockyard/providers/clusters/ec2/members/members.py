@@ -102,7 +102,7 @@ def _ended_machines(builder: Builder, machine_ids: Sequence[str]) -> Iterator[st
 
 
 def name_cluster(builder: Builder, machine_ids: Sequence[str]) -> str | None:
-    """See ``ports.clusters.MarksMembers.mark_members``. Only what lacks the tag is given it; the first member has the
+    """See ``ports.clusters.TagsMembers.tag_members``. Only what lacks the tag is given it; the first member has the
     newer key of the two that the cloud controller knows."""
     cluster = builder.work.cluster
     if not machine_ids or not cluster.settings.get("cloud_controllers"):
