@@ -80,6 +80,18 @@ class Report:
     lost: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass over the pools of a cluster. ``going`` are the ids of claims that are being replaced, ``replacements``
+    of those that come in their place; both count for no pool."""
+
+    services: Services
+    cluster: Cluster
+    report: Report
+    going: Set[str]
+    replacements: Set[str]
+
+
 def reconcile(services: Services, cluster_id: str, lease: str | None = None) -> Report:
     """Bring every pool of the cluster one step nearer to what it is to have. A ``due_at`` of ``lease`` is no wish to be
     looked at: the schedule wrote it when it began this pass."""
@@ -109,9 +121,8 @@ def reconcile(services: Services, cluster_id: str, lease: str | None = None) -> 
         replacements = frozenset(disruption.replacements)
         if failed_replacements(disruption, all_claims):
             note_failures(services, cluster_id, all_claims)
-    steps = [
-        _step(services, cluster, pool, by_pool.get(pool.name, ()), report, going, replacements) for pool in occupied
-    ]
+    current_pass = Pass(services, cluster, report, going, replacements)
+    steps = [_step(current_pass, pool, by_pool.get(pool.name, ())) for pool in occupied]
     # One that is empty is still among them: claims of other passes may go through its record.
     present = [pool for pool in steps if pool is not None]
     settled = [*present, *empty]
@@ -122,19 +133,19 @@ def reconcile(services: Services, cluster_id: str, lease: str | None = None) -> 
         if adopted_nodes:
             report.created += adopted_nodes
             settled, claims = pools_of(services, cluster.id), None
-        placed = _scale_up(services, cluster, settled, claims, report, going)
+        placed = _scale_up(current_pass, settled, claims)
         # Where no pool makes nodes for pods, nothing is said of them.
         void = () if any(pool.kind == DYNAMIC for pool in settled) else (PODS_HAVE_ROOM,)
         ready = pools_condition(most_telling_first(settled), services.now())
         conditions.show(services, cluster, [ready, *placed], void)
-        report.drifted = _compare(services, cluster, present, by_pool)
+        report.drifted = _compare(current_pass, present, by_pool)
         if claims is None or disruption is None or report.drifted or _goes_on(disruption, all_claims, services.now()):
             watch(services, cluster.id, begin=True)
     # Before the last pool is gone: then no schedule leads to the cluster any more.
     changes = report.created + report.given_back + report.drifted
     mirror.note(services, cluster, present, all_claims, changes)
     for pool in empty:
-        _step(services, cluster, pool, (), report)
+        _step(current_pass, pool, ())
     return report
 
 
@@ -161,18 +172,12 @@ def _leave_to_deletion(services: Services, pools: Sequence[Pool]) -> None:
                 services.store.commit(Replace(replace(pool, due_at=None, version=pool.version + 1)))
 
 
-def _scale_up(
-    services: Services,
-    cluster: Cluster,
-    pools: Sequence[Pool],
-    claims: Sequence[NodeClaim] | None,
-    report: Report,
-    going: Set[str],
-) -> Sequence[Condition]:
+def _scale_up(current_pass: Pass, pools: Sequence[Pool], claims: Sequence[NodeClaim] | None) -> Sequence[Condition]:
     """Make nodes for the pods that wait, and say whether all have a place; nothing while nobody tells of pods.
 
     ``claims`` were read after the pools, at whose versions the new ones are written; None: they are read here.
     """
+    services, cluster = current_pass.services, current_pass.cluster
     dynamic = [pool for pool in pools if pool.kind == DYNAMIC and not pool.deleting]
     workload = workload_of(services, cluster.id) if dynamic else None
     if workload is None:
@@ -186,23 +191,21 @@ def _scale_up(
         _forget_unused(services, cluster.id)
         _show_limits(services, dynamic, {})
         return [pods_condition(workload.unread_text, services.now())]
-    return [_place(services, cluster, pools, dynamic, present, workload, report, going)]
+    return [_place(current_pass, pools, dynamic, present, workload)]
 
 
 def _place(
-    services: Services,
-    cluster: Cluster,
+    current_pass: Pass,
     pools: Sequence[Pool],
     dynamic: Sequence[Pool],
     claims: Sequence[NodeClaim],
     workload: Workload,
-    report: Report,
-    going: Set[str],
 ) -> Condition:
     """Make nodes for pods that wait and for headroom; the condition that says whether all have a place."""
     # The packer is loaded only where something waits.
     from stockyard.operations.fleet.pools import scale_up, unused_room
 
+    services, cluster, going = current_pass.services, current_pass.cluster, current_pass.going
     message = waits = None
     seconds = LOOK_AGAIN_SECONDS
     limits: Mapping[str, str] = {}
@@ -229,12 +232,12 @@ def _place(
             attend(services, cluster.id, MISSED_SECONDS)
             seconds = min(seconds, REPORT_SECONDS)
         created = scale_up.create_claims(services, cluster, pools, plan, going)
-        report.created += created
+        current_pass.report.created += created
         if created:
             # What pods leave of new nodes is told soon: an idle agent would say it minutes later.
             attend(services, cluster.id, NEW_NODES_SECONDS)
     except Conflict:
-        report.lost += 1
+        current_pass.report.lost += 1
     except QuotaExceeded as refusal:
         message = _together(f"{scale_up.without_node(plan, workload)}{refusal.detail}", message)
     # Claims are made at the versions of the pools as they were read: what is written on these comes later.
@@ -275,10 +278,9 @@ def _moves(workload: Workload, claims: Sequence[NodeClaim]) -> bool:
     return any(is_leaving(claim) and workload.reschedulable.get(claim.node_name or claim.name) for claim in claims)
 
 
-def _compare(
-    services: Services, cluster: Cluster, pools: Sequence[Pool], by_pool: Mapping[str, Sequence[NodeClaim]]
-) -> int:
+def _compare(current_pass: Pass, pools: Sequence[Pool], by_pool: Mapping[str, Sequence[NodeClaim]]) -> int:
     """Say which nodes are no more what their pools would make; those that are too many for a pass come in the next."""
+    services, cluster = current_pass.services, current_pass.cluster
     allowance, count = MOST_DRIFTED, 0
     for pool in pools:
         if pool.deleting:
@@ -304,19 +306,11 @@ def _look_soon(services: Services, pool: Pool, seconds: int = LOOK_AGAIN_SECONDS
         services.store.commit(Replace(replace(current, due_at=due_at, version=current.version + 1, updated_at=now)))
 
 
-def _step(
-    services: Services,
-    cluster: Cluster,
-    pool: Pool,
-    claims: Sequence[NodeClaim],
-    report: Report,
-    going: Set[str] = frozenset(),
-    replacements: Set[str] = frozenset(),
-) -> Pool | None:
-    """The pool after its step; None when it is gone. ``going`` are the ids of claims that are being replaced,
-    ``replacements`` of those that come in their place."""
-    counted = _counted(pool, claims, going)
-    decision = decide(pool, cluster, counted, services.now(), replacements)
+def _step(current_pass: Pass, pool: Pool, claims: Sequence[NodeClaim]) -> Pool | None:
+    """The pool after its step; None when it is gone."""
+    services, cluster, report = current_pass.services, current_pass.cluster, current_pass.report
+    counted = _counted(pool, claims, current_pass.going)
+    decision = decide(pool, cluster, counted, services.now(), current_pass.replacements)
     if cluster.status == "ready" and not pool.deleting:
         decision = replace(decision, pool=_with_reason(services, cluster, pool, decision.pool, counted))
     missing = min(decision.create, most_new(pool, claims))
@@ -327,7 +321,7 @@ def _step(
         # Also for claims that are there: the provider may have gone with the last other cluster that needed it.
         if cluster.status == "ready" and not (current.deleting or is_ready(current)):
             ensure_provider(services, cluster, current)
-        spread = Spread(services, going)
+        spread = Spread(services, current_pass.going)
         while missing > 0:
             count = batch_size(services, cluster, current, missing)
             drafts = [spread.bound(current, draft_claim(services, cluster.id, current)) for _ in range(count)]
@@ -341,7 +335,7 @@ def _step(
         # What failed still counts for the quota: it goes all the same.
         current = write_refusal(services, pool, f"{refusal.detail} {missing} nodes are missing.")
     if current is not None:
-        move_claims(services, current, claims, going)
+        move_claims(services, current, claims, current_pass.going)
     for claim in decision.give_back:
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
