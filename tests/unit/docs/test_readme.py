@@ -56,6 +56,12 @@ def test_the_paths_that_contributing_names_are_there():
     assert [path for path in paths if not any((folder / path).exists() for folder in folders)] == []
 
 
+def test_the_files_of_words_are_there():
+    paths = re.findall(r"\(`([\w/.]+\.\w+)`\)", (ROOT / "docs" / "glossary.md").read_text())
+    assert len(paths) > 50
+    assert [path for path in paths if not any((folder / path).exists() for folder in (ROOT, PRODUCT))] == []
+
+
 def test_the_files_that_a_folders_own_readme_names_are_there():
     """Beside it, or in the product or the project."""
     missing = []
