@@ -1,4 +1,4 @@
-"""Offerings that clouds refused a moment ago (``ports.nodes.UnavailableOfferings``), among the installation's own
+"""Offerings that clouds refused a moment ago (``ports.refusals.UnavailableOfferings``), among the installation's own
 records."""
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class StoredUnavailableOfferings:
         self._store, self._seconds = store, seconds
 
     def refused(self, scope: str, now: datetime) -> frozenset[tuple[str, str, str]]:
-        """See ``ports.nodes.UnavailableOfferings.refused``."""
+        """See ``ports.refusals.UnavailableOfferings.refused``."""
         return frozenset((each.type, each.capacity_type, each.zone) for each in self.remembered(scope, now))
 
     def remembered(self, scope: str, now: datetime) -> Sequence[RefusedOffering]:
-        """See ``ports.nodes.UnavailableOfferings.remembered``."""
+        """See ``ports.refusals.UnavailableOfferings.remembered``."""
         offerings: list[RefusedOffering] = []
         after: str | None = None
         while True:
@@ -54,7 +54,7 @@ class StoredUnavailableOfferings:
         *,
         growing: bool = False,
     ) -> None:
-        """See ``ports.nodes.UnavailableOfferings.remember``."""
+        """See ``ports.refusals.UnavailableOfferings.remember``."""
         records = [
             self._refusal(f"{scope}/{'/'.join(offering)}", reason, now, growing=growing)
             for offering in dict.fromkeys(refused)

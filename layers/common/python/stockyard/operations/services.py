@@ -18,7 +18,8 @@ from stockyard.lifecycle.procedure import Procedure
 from stockyard.operations.tenant_prices import TenantPrices
 
 if TYPE_CHECKING:
-    from stockyard.ports.nodes import NodeSource, UnavailableOfferings
+    from stockyard.ports.nodes import NodeSource
+    from stockyard.ports.refusals import UnavailableOfferings
     from stockyard.settings import Settings
 
 T = TypeVar("T")

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from stockyard.edge.route import HttpFunction
     from stockyard.operations.idempotency_keys import IdempotencyKeys
     from stockyard.operations.wait_turns import WaitTurns
-    from stockyard.ports.nodes import NodeSource, UnavailableOfferings
+    from stockyard.ports.nodes import NodeSource
+    from stockyard.ports.refusals import UnavailableOfferings
     from stockyard.ports.runs import Runs
     from stockyard.ports.sites import Seals
 
