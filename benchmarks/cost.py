@@ -381,7 +381,7 @@ def main() -> int:
     sys.stdout.write(json.dumps(figures) + "\n")
     fleets = [sum(fleet(template, tenants).values()) for tenants in FLEET_TENANTS]
     is_within = sum(paid.values()) <= GOAL and max(fleets) <= FLEET_GOAL
-    is_within = is_within and sum(moving(template, 1).values()) <= MOVING_GOAL
+    is_within = is_within and all(sum(moving(template, n).values()) <= MOVING_GOAL for n in FLEET_TENANTS)
     is_within = is_within and sum(site_cost.idle_site().values()) <= site_cost.SITE_GOAL
     return 0 if is_within else 1
 

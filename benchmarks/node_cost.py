@@ -2,8 +2,8 @@
 metrics and followers; and in the tenant's account.
 
 Counts come from the product: transitions from the documents that are deployed, sweeps and posts from its intervals,
-bytes from its codec, metrics from its table of phases. What a look takes (``SWEEP_SECONDS``, ``LOOKS``) is assumed, and
-written down below. Prices are in ``benchmarks.rates``.
+bytes from its codec, metrics from its table of phases. What a sweep takes is measured; how often a phase is looked at
+(``LOOKS``) is assumed, and written down below. Prices are in ``benchmarks.rates``.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from stockyard.providers.clusters.ec2.configuration import ETCD_VOLUME_GIB
 MINUTES = rates.HOURS * 60
 NOW = "2026-11-29T00:00:00.000Z"
 
-SWEEP_SECONDS = 5.0
-"""Of the sweep of one account: waiting for the answers of some 30 listings in a region."""
+SWEEP_SECONDS = 1.5
+"""Of the sweep of one account, which lists some twenty kinds of things in a region, eight at a time
+(``benchmarks.account_sweeps``)."""
 CLAIM_READS_OF_PLACE = 1
 """How often the sweep of a place reads the claims of its tenant."""
 CLAIM_READS_OF_TURN = 2
 """And the turn of a tenant: once for its claims, once for what is alive beside its secrets."""
 READS_OF_CLUSTER, READS_OF_TENANT = 4, 12
 """Of a turn: each cluster with its operation and snapshots; lists of the tenant that are short."""
-TURN_SECONDS = 0.05
-"""Of the turn of a tenant in which nothing is to be done."""
+TURN_SECONDS = 0.46
+"""Of the turn of a tenant in which nothing is to be done, with one cluster (``benchmarks.account_sweeps``)."""
 LINES_OF_NODE = 2
 """Lines of the ledger of a node on EC2: its machine and its launch template."""
 LINES_OF_CLUSTER = 25

@@ -5,9 +5,10 @@ from __future__ import annotations
 import heapq
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 BEGAN = datetime(2026, 11, 2, 12, 0, tzinfo=UTC)
 Do = Callable[[], None]
@@ -101,6 +102,9 @@ class VirtualTime:
             self.now += seconds  # nobody else has anything to do before
             return
         self.after(seconds, lambda: self._give(work))
+        self._rest(work)
+
+    def _rest(self, work: _Work) -> None:
         self._sleeping.add(work)
         self._main.release()
         work.turn.acquire()
@@ -114,6 +118,25 @@ class VirtualTime:
         self.run(lambda: False, seconds)
         self._undisturbed = 0.0
 
+    def together(self, works: Sequence[Do]) -> None:
+        """Do these at once and wait for all, within work. Outside any work they are done one after the other."""
+        work: _Work | None = getattr(self._own, "work", None)
+        if work is None:
+            for do in works:
+                do()
+            return
+        remaining = [len(works)]
+
+        def ended(do: Do) -> None:
+            do()
+            remaining[0] -= 1
+            if not remaining[0]:
+                self.after(0.0, lambda: self._give(work))
+
+        for do in works:
+            self.spawn(partial(ended, do))
+        self._rest(work)
+
     def run(self, until: Callable[[], bool], most: float = 3600.0) -> bool:
         """Let time pass until the condition holds: True; or so many seconds, or until nothing is to be done: False."""
         end = self.now + most
@@ -125,6 +148,10 @@ class VirtualTime:
             if self._failure is not None:
                 raise self._failure
         return until()
+
+    def forget(self) -> None:
+        """Do nothing of what was to be done later."""
+        self._queue.clear()
 
     def close(self) -> None:
         """End all work that sleeps, and the threads that have none."""

@@ -32,6 +32,7 @@ from benchmarks.virtual_time.cloud import Cloud
 from benchmarks.virtual_time.delays import CLIENT_MS, FULL_CORE_MB, Delays
 from benchmarks.virtual_time.engine import VirtualTime
 from benchmarks.virtual_time.executions import Executions, Mark
+from benchmarks.virtual_time.lanes import Lanes, Running
 from local.aws.accounts import REGION
 from local.aws.corrections import capacity
 from local.aws.corrections.quick.tables import quick_tables
@@ -41,6 +42,7 @@ from local.testing import direct_table
 from local.testing.fresh_wiring import fresh_wiring
 from stacks.functions import FUNCTIONS
 from stockyard import wiring
+from stockyard.providers.clouds.aws import side_by_side
 
 TABLE = "bench"
 SHARDS = 4
@@ -73,15 +75,6 @@ DELAY_OF: Mapping[str, str] = {
 
 
 @dataclass(slots=True)
-class Running:
-    """An invocation under way: whose it is, and up to where its CPU time is counted."""
-
-    function: str
-    share: float
-    cpu: float
-
-
-@dataclass(slots=True)
 class Reader:
     """A reader of the stream: what it has not delivered yet, by lane."""
 
@@ -110,7 +103,7 @@ class Stage:
         self._readers: list[Reader] = []
         self._rules: list[tuple[str, dict[str, Any]]] = []
         self._seen = 0
-        self._own: dict[int, Running] = {}
+        self.own: dict[int, Running] = {}
 
     # --- what is deployed ---
 
@@ -170,12 +163,12 @@ class Stage:
         self.marks.append(Mark(self.time.now, f"invoked {name}", event))
         self.counts[f"invocations of {name}"] += 1
         running = Running(name, share, thread_time())
-        self._own[threading.get_ident()] = running
+        self.own[threading.get_ident()] = running
         try:
             return handler(dict(event), _Context(name, spec.timeout))
         finally:
-            self._spend(running)
-            del self._own[threading.get_ident()]
+            self.spend(running)
+            del self.own[threading.get_ident()]
             self.marks.append(Mark(self.time.now, f"ended {name}"))
             self.seconds[name] = self.seconds.get(name, 0.0) + (self.time.now - began) * spec.memory / 1024
             if name in self._idle:
@@ -190,12 +183,12 @@ class Stage:
 
     def running(self) -> Running | None:
         """The invocation of this thread."""
-        return self._own.get(threading.get_ident())
+        return self.own.get(threading.get_ident())
 
-    def _spend(self, running: Running, more: float = 0.0) -> None:
+    def spend(self, running: Running, more: float = 0.0) -> None:
         """Let the time pass that this invocation has computed for."""
         spent = thread_time() - running.cpu
-        self.time.sleep((spent + more) / running.share)
+        self.time.sleep(running.computed(self.time.now, spent + more))
         running.cpu = thread_time()
 
     # --- calls of services ---
@@ -204,7 +197,7 @@ class Stage:
         """Answer a call of botocore, after its delay."""
         running = self.running()
         if running is not None:
-            self._spend(running, CLIENT_MS / 1000)
+            self.spend(running, CLIENT_MS / 1000)
             self.marks.append(Mark(self.time.now, operation, parameters))
             self.counts[operation] += 1
             self.time.sleep(self.delays.draw(DELAY_OF.get(operation, "describe")))
@@ -351,6 +344,7 @@ def deployed(stage: Stage, template: Mapping[str, Any]) -> Iterator[Stage]:
         stack.enter_context(fresh_wiring())
         stack.enter_context(stage.tables())
         stack.enter_context(patch.object(BaseClient, "_make_api_call", call))
+        stack.enter_context(patch.object(side_by_side, "results", Lanes(stage).results))
         clock, silence = _Clock(stage), _Silence()
         stack.enter_context(patch.object(wiring, "clock", lambda: clock))
         stack.enter_context(patch.object(wiring, "telemetry", lambda: silence))

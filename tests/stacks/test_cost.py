@@ -103,6 +103,13 @@ def test_a_quiet_fleet_costs_less_than_its_goal(assembly: Any) -> None:
         assert sum(items.values()) < cost.FLEET_GOAL, items
 
 
+def test_a_fleet_that_moves_costs_less_than_its_goal(assembly: Any) -> None:
+    for tenants in cost.FLEET_TENANTS:
+        items = cost.moving(assembly.service, tenants)
+        assert all(usd > 0 for usd in items.values())
+        assert sum(items.values()) < cost.MOVING_GOAL, items
+
+
 def test_nodes_that_move_cost_more_than_nodes_that_rest() -> None:
     idle, busy = (sum(node_cost.node_month(quiet=quiet).values()) for quiet in (True, False))
     assert busy == pytest.approx(12 * idle), "a sweep each five minutes, instead of one an hour"

@@ -18,6 +18,7 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from stockyard.errors import PermissionDenied, VendorThrottled, VendorTimeout
+from stockyard.providers.clouds.aws import side_by_side
 
 T = TypeVar("T")
 
@@ -245,5 +246,6 @@ def tapped_clients(tap: Tap, intercepts: Mapping[str, Intercept]) -> Iterator[No
         carry_out: Intercept = intercepts.get(name) or intercepts.get(service) or original
         return tap.around(name, lambda: carry_out(client, operation, parameters), _boto_errors(service, operation))
 
-    with patch.object(BaseClient, "_make_api_call", call):
+    # One call after the other: a fault is at the call of a number.
+    with patch.object(BaseClient, "_make_api_call", call), patch.object(side_by_side, "LANES", 1):
         yield

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, TypeVar
 
 from botocore.config import Config
@@ -84,6 +86,7 @@ class ListingCalls(Calls):
     known_tags: Mapping[str, str]
     """The tags of everything that is known, but for whose it is."""
     _lists: dict[str, list[Any]] = field(default_factory=dict)
+    _locks: defaultdict[str, Lock] = field(default_factory=lambda: defaultdict(Lock))
 
     def tags_of(self, kind: str, vendor_id: str) -> Mapping[str, str] | None:
         """See ``Calls``."""
@@ -95,10 +98,11 @@ class ListingCalls(Calls):
         return resource_id in self.ledger.resting
 
     def once(self, name: str, listed: Callable[[], Iterable[T]]) -> Sequence[T]:
-        """See ``Calls``."""
-        if name not in self._lists:
-            self._lists[name] = list(listed())
-        return self._lists[name]
+        """See ``Calls``. Who needs it at the same time waits for the first one."""
+        with self._locks[name]:
+            if name not in self._lists:
+                self._lists[name] = list(listed())
+            return self._lists[name]
 
 
 def _config_of(operation: str) -> Config:

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import boto3
@@ -62,14 +63,17 @@ class Clients:
     session: Session
     expires: float
     _clients: dict[tuple[str, str, int], Any] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+    """Botocore's clients may be used by several threads, but a session must make one at a time."""
 
     def get(self, service: str, region: str, config: Config = RETRYING) -> Any:
         """A client that repeats calls and waits for answers as ``config`` says."""
         key = (service, region, id(config))
-        if key not in self._clients:
-            make: Callable[..., Any] = self.session.create_client
-            self._clients[key] = make(service, region_name=region, config=config)
-        return self._clients[key]
+        with self._lock:
+            if key not in self._clients:
+                make: Callable[..., Any] = self.session.create_client
+                self._clients[key] = make(service, region_name=region, config=config)
+            return self._clients[key]
 
 
 class Sessions:

@@ -26,7 +26,7 @@ def state_of(item: Mapping[str, Any]) -> State:
 
 
 def _file_systems(calls: Calls, required_tags: Mapping[str, str], _name: str | None) -> Sequence[TaggedThing]:
-    items = calls.pages("efs", "describe_file_systems", "FileSystems")
+    items = calls.once("file systems", lambda: calls.pages("efs", "describe_file_systems", "FileSystems"))
     living = (item for item in items if state_of(item) is not State.ABSENT)
     things = (TaggedThing(item["FileSystemId"], tags.mapping(item.get("Tags"))) for item in living)
     return [thing for thing in things if tags.carries(thing.tags, required_tags)]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 from stockyard.errors import VendorConflict, VendorError
 from stockyard.ports import LedgerThings, Skipped, Tagged
-from stockyard.providers.clouds.aws import tags
+from stockyard.providers.clouds.aws import side_by_side, tags
 from stockyard.providers.clouds.aws.calls import Calls, ListingCalls
 from stockyard.providers.clouds.aws.kinds.base import State
-from stockyard.providers.clouds.aws.kinds.registry import DELETION_ORDER, GLOBAL, KINDS
+from stockyard.providers.clouds.aws.kinds.registry import DELETION_ORDER, GLOBAL, INNER, KINDS
 from stockyard.providers.clouds.aws.sessions import Clients
 
 NOTHING = LedgerThings({})
@@ -34,7 +35,7 @@ def tagged(
         try:
             first = len(failed) == regions.index(region)
             calls = ListingCalls(clients, region, ledger, tags.of_tenant(installation, tenant))
-            things += list(_in_region(calls, installation, tenant, with_global=first))
+            things += _in_region(calls, installation, tenant, with_global=first)
         except VendorError as error:
             if skipped is None:
                 raise
@@ -48,21 +49,27 @@ def tagged(
     return things
 
 
-def _in_region(calls: Calls, installation: str, tenant: str, *, with_global: bool) -> Iterator[Tagged]:
-    for kind in DELETION_ORDER:
-        if kind.name in GLOBAL and not with_global:
-            continue
-        for item in kind.tagged(calls, tags.of_tenant(installation, tenant)):
-            if tags.RESOURCE in item.tags and tags.GENERATION in item.tags:
-                yield Tagged(
-                    kind.name,
-                    item.vendor_id,
-                    calls.region,
-                    tenant,
-                    item.tags[tags.RESOURCE],
-                    item.tags[tags.GENERATION],
-                    item.tags.get(tags.SINCE),
-                )
+def _in_region(calls: Calls, installation: str, tenant: str, *, with_global: bool) -> list[Tagged]:
+    required_tags = tags.of_tenant(installation, tenant)
+    kinds = [kind for kind in DELETION_ORDER if with_global or kind.name not in GLOBAL]
+    # Inner kinds come last: by then what they stand in has been listed, and none waits for another one's list.
+    order = sorted(range(len(kinds)), key=lambda at: kinds[at].name in INNER)
+    works = [partial(kinds[at].tagged, calls, required_tags) for at in order]
+    listed = dict(zip(order, side_by_side.results(works), strict=True))
+    return [
+        Tagged(
+            kind.name,
+            item.vendor_id,
+            calls.region,
+            tenant,
+            item.tags[tags.RESOURCE],
+            item.tags[tags.GENERATION],
+            item.tags.get(tags.SINCE),
+        )
+        for at, kind in enumerate(kinds)
+        for item in listed[at]
+        if tags.RESOURCE in item.tags and tags.GENERATION in item.tags
+    ]
 
 
 def discard(calls: Calls, thing: Tagged) -> bool:
