@@ -181,9 +181,11 @@ def probe(subject: str) -> str:
 
 
 def _price_sheets() -> Mapping[str, Any]:
-    """Today's sheet of the default region: on most runs the catalogue has nothing to refresh."""
-    sheet = PriceSheet("us-east-1", times.to_text(datetime.now(UTC)), b"")
-    return {"Items": [{**codec.to_item(PLATFORM, sheet), "data": {"B": ""}}], "Count": 1, "ScannedCount": 1}
+    """Fresh sheets of the default region, of spot prices too: on most runs the catalogue has nothing to refresh."""
+    now = times.to_text(datetime.now(UTC))
+    sheets = [PriceSheet(name, now, b"") for name in ("us-east-1", "us-east-1.spot")]
+    items = [{**codec.to_item(PLATFORM, sheet), "data": {"B": ""}} for sheet in sheets]
+    return {"Items": items, "Count": len(items), "ScannedCount": len(items)}
 
 
 class _Services(BaseHTTPRequestHandler):

@@ -7,13 +7,10 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import thread_time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stockyard.errors import StockyardError
 from stockyard.providers.clouds.aws import side_by_side
-
-if TYPE_CHECKING:
-    from benchmarks.virtual_time.stage import Stage
 
 
 @dataclass(slots=True)
@@ -34,9 +31,10 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """``results`` stands for the one of ``providers.clouds.aws.side_by_side``."""
+    """``results`` stands for the one of ``providers.clouds.aws.side_by_side``. ``stage`` is a
+    ``benchmarks.virtual_time.stage.Stage``."""
 
-    stage: Stage
+    stage: Any
 
     def results(self, works: Sequence[Callable[[], Any]]) -> list[Any]:
         """See ``side_by_side.results``. An error is raised when all have ended."""

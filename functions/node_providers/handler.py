@@ -94,20 +94,24 @@ def create_node_provider(request: Request, services: Services) -> Answer:
 )
 def list_node_providers(request: Request, services: Services) -> Answer:
     """List node providers. The tenant's providers in order of id, and behind them the shared ones."""
-    from stockyard.operations.node_providers.types import offer_of
     from stockyard.operations.node_providers.visible import page_of
 
     tenant, store = request.caller.tenant, services.store
     label, with_offers = request.query.get("label"), bool(request.query.get("offers"))
     where = {name: request.query[name] for name in ("kind", "phase") if name in request.query} or None
+
+    def offers(provider: NodeProvider) -> dict[str, Any] | None:
+        if not with_offers:
+            return None
+        from stockyard.operations.node_providers.types import offer_of
+
+        return offer_of(services, provider)
+
     return Answer.matching(
         request.page,
         lambda after, limit, **_: page_of(store, after, limit, where),
         lambda provider: tagged(provider.labels, label),
-        lambda provider: {
-            **node_provider_view(provider, tenant),
-            "offers": offer_of(services, provider) if with_offers else None,
-        },
+        lambda provider: {**node_provider_view(provider, tenant), "offers": offers(provider)},
     )
 
 

@@ -13,7 +13,6 @@ from stockyard.domain.views import operation_view
 from stockyard.edge.contract import Answer, Request
 from stockyard.edge.identity import Roles
 from stockyard.lifecycle.operation import progress
-from stockyard.operations.node_providers import os_images
 from stockyard.operations.services import Services
 
 VIEW = "nodes.os_images:OSImageView"
@@ -33,6 +32,8 @@ def _answer(image: OSImage, status: int, **more: Any) -> Answer:
 )
 def create_os_image(request: Request, services: Services) -> Answer:
     """Enter an OS image. An image that machines of one's own are written from, by a name."""
+    from stockyard.operations.node_providers import os_images
+
     body = request.body
     if request.dry_run:
         os_images.check_new(services, body.name)
@@ -54,6 +55,8 @@ def list_os_images(request: Request) -> Answer:
 @http.route("GET /v1/os-images/{id}", roles=Roles.READERS, answers={200: VIEW}, waits=True)
 def get_os_image(request: Request, services: Services) -> Answer:
     """Get an OS image. By its id or its name."""
+    from stockyard.operations.node_providers import os_images
+
     return _answer(os_images.find_os_image(services, request.params["id"]), 200)
 
 
@@ -67,6 +70,8 @@ def get_os_image(request: Request, services: Services) -> Answer:
 )
 def change_os_image(request: Request, services: Services) -> Answer:
     """Change an OS image. A JSON merge patch; machines that were written from it stay, and are seen as drifted."""
+    from stockyard.operations.node_providers import os_images
+
     image = os_images.find_os_image(services, request.params["id"])
     content = request.body.content(image)
     if request.dry_run:
@@ -87,6 +92,8 @@ def change_os_image(request: Request, services: Services) -> Answer:
 )
 def delete_os_image(request: Request, services: Services) -> Answer:
     """Remove an OS image. Only when no node provider names it. The operation has succeeded when it is answered."""
+    from stockyard.operations.node_providers import os_images
+
     image = os_images.find_os_image(services, request.params["id"])
     if request.dry_run:
         os_images.check_unused(services, image)

@@ -17,9 +17,7 @@ from stockyard.edge.http.etag import digest_of
 from stockyard.edge.http.query import FORM, LABEL, Query, tagged
 from stockyard.edge.identity import Roles
 from stockyard.errors import InvalidInput, NotFound
-from stockyard.operations.clusters import groups
 from stockyard.operations.engine.find import find_cluster
-from stockyard.operations.fleet.pools import pools
 from stockyard.operations.services import Services
 
 VIEW = "pools.views:PoolView"
@@ -42,6 +40,8 @@ lambda_handler = http.lambda_handler
 def _answer(
     services: Services, pool: Pool, status: int, warnings: Sequence[dict[str, str]] = (), **settings: Any
 ) -> Answer:
+    from stockyard.operations.fleet.pools import pools
+
     view = {**pool_view(pool, pools.claims_of(services, pool.cluster_id, pool.name)), "warnings": list(warnings)}
     digest = digest_of(view["nodes"])
     return Answer(status, view, version=pool.version, subject=pool.id, digest=digest, **settings)
@@ -59,6 +59,8 @@ def _answer(
 )
 def create_pool(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Make a pool. Static with a `quantity`, otherwise dynamic."""
+    from stockyard.operations.fleet.pools import pools
+
     new_pool = request.body.new_pool()
     from stockyard.operations.fleet.pools.plan import plan_pool
 
@@ -82,6 +84,8 @@ def create_pool(request: Request, services: Services, cluster: Cluster) -> Answe
 )
 def list_pools(request: Request, services: Services, cluster: Cluster) -> Answer:
     """List the pools of a cluster. In order of name. A cluster's own client sees those of its cluster."""
+    from stockyard.operations.fleet.pools import pools
+
     by_pool: dict[str, list[Any]] = {}
     # A cluster reads what it has just claimed; people may see what is a second old.
     for claim in pools.claims_of(services, cluster.id, consistent=request.caller.machine):
@@ -99,6 +103,7 @@ def list_pools(request: Request, services: Services, cluster: Cluster) -> Answer
 @http.route("GET /v1/clusters/{id}/usage", roles=Roles.READERS, answers={200: "pools.usage:ClusterUsageView"})
 def get_usage(_: Request, services: Services, cluster: Cluster) -> Answer:
     """Get the use of a cluster's nodes. What pods ask for of each node and pool, as the agent has last told."""
+    from stockyard.operations.fleet.pools import pools
     from stockyard.operations.fleet.state import usage_view, workload_of
 
     claims = pools.claims_of(services, cluster.id)
@@ -117,6 +122,8 @@ def get_usage(_: Request, services: Services, cluster: Cluster) -> Answer:
 )
 def get_pool(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Get a pool."""
+    from stockyard.operations.fleet.pools import pools
+
     pool = pools.find_pool(services, cluster, request.params["name"])
     if request.query.get("form"):
         return Answer(200, pool_manifest(pool, cluster.name), version=pool.version)
@@ -136,6 +143,8 @@ def _change_of_groups(
     request: Request, services: Services, cluster: Cluster, pool: Pool, patch: dict[str, Any], *, queue: bool
 ) -> Answer:
     """A change of the cluster's settings for the sake of one pool: its plan, or its operation."""
+    from stockyard.operations.clusters import groups
+
     if request.dry_run:
         return Answer.plan(groups.plan_groups(services, cluster, patch))
     actor, request_id = request.caller.actor, request.request_id
@@ -156,6 +165,9 @@ def _change_of_groups(
 )
 def change_pool(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Change a pool. A JSON merge patch; what the nodes are made of is drift of those that are there."""
+    from stockyard.operations.clusters import groups
+    from stockyard.operations.fleet.pools import pools
+
     pool = pools.find_pool(services, cluster, request.params["name"])
     changed = request.body.apply_to(pool)
     if groups.is_group(cluster, pool) and pools.group_changes(pool, changed):
@@ -187,6 +199,9 @@ def change_pool(request: Request, services: Services, cluster: Cluster) -> Answe
 )
 def delete_pool(request: Request, services: Services, cluster: Cluster) -> Answer:
     """Delete a pool. Its nodes are drained and given back, then it is gone; a second request changes nothing."""
+    from stockyard.operations.clusters import groups
+    from stockyard.operations.fleet.pools import pools
+
     group = pools.find_pool(services, cluster, request.params["name"])
     if groups.is_group(cluster, group) and not group.deleting:
         if not request.dry_run:

@@ -20,7 +20,6 @@ from stockyard.errors import InvalidInput, NotFound
 from stockyard.lifecycle.operation import progress
 from stockyard.operations import pricing
 from stockyard.operations.engine.find import children_of, find_cluster
-from stockyard.operations.quotas import limits as quotas
 from stockyard.operations.services import Services
 from stockyard.ports import Page
 
@@ -234,6 +233,8 @@ def _with_use(services: Services, view: Mapping[str, Any]) -> Mapping[str, Any]:
 )
 def list_quotas(request: Request, services: Services) -> Answer:
     """List quotas. Each limit and how much of it is used."""
+    from stockyard.operations.quotas import limits as quotas
+
     return _by_name(request, [_with_use(services, view) for view in quotas.views(services)])
 
 
@@ -249,6 +250,8 @@ def list_quotas(request: Request, services: Services) -> Answer:
 )
 def set_quota(request: Request, services: Services) -> Answer:
     """Set a tenant's quota. Raise or lower a limit, or go back to the default; what is used already stays."""
+    from stockyard.operations.quotas import limits as quotas
+
     name, limit = request.params["name"], request.body.limit
     if request.dry_run:
         current = quotas.view(services, name)

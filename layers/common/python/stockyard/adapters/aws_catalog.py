@@ -16,6 +16,7 @@ from stockyard.domain.nodes.offers import Accelerator, ClusterVersion, Gpus, Ins
 
 if TYPE_CHECKING:
     import boto3
+    from botocore.config import Config
     from mypy_boto3_ec2 import EC2Client
     from mypy_boto3_pricing import PricingClient
 
@@ -61,15 +62,24 @@ _SPOT_PRODUCTS: list[Any] = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"]
 
 def connected() -> AwsMarket:
     """The market by real clients: short time-outs, botocore's standard retries."""
-    import boto3
+    return AwsMarket(
+        lambda region: _session().client("ec2", region_name=region, config=_config()),
+        cache(lambda: _plain_client("pricing", PRICING_REGION)),
+        lambda region: _plain_client("eks", region),
+    )
+
+
+def _config() -> Config:
     from botocore.config import Config
 
-    config = Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=3, read_timeout=30)
-    return AwsMarket(
-        lambda region: _session().client("ec2", region_name=region, config=config),
-        cache(lambda: boto3.client("pricing", region_name=PRICING_REGION, config=config)),
-        lambda region: boto3.client("eks", region_name=region, config=config),
-    )
+    return Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=3, read_timeout=30)
+
+
+def _plain_client(service: str, region: str) -> Any:
+    import boto3
+
+    make: Callable[..., Any] = boto3.client
+    return make(service, region_name=region, config=_config())
 
 
 def _session() -> boto3.Session:

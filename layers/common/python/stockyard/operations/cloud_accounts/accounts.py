@@ -22,7 +22,6 @@ from stockyard.errors import (
 )
 from stockyard.lifecycle.change import Transition
 from stockyard.operations.cloud_accounts.of_provider import users_of_account
-from stockyard.operations.cloud_accounts.offers import first_sheet
 from stockyard.operations.engine.tell import account_writes
 from stockyard.operations.listing import every
 from stockyard.operations.quotas.limits import check_room, limit_of, refusal
@@ -231,6 +230,8 @@ def verify_account(services: Services, number: str, actor: str) -> CloudAccount:
         sequence=account.sequence + 1,
     )
     transition = Transition("CloudAccount", account.verification, state, reason, verification.message)
+    from stockyard.operations.cloud_accounts.offers import first_sheet
+
     sheet = first_sheet(services, changed) if verification.works else None
     writes = [] if sheet is None else [Put(sheet)]
     services.store.commit(Replace(changed), *writes, *account_writes(services, actor, changed, transition))

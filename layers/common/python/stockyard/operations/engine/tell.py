@@ -10,7 +10,6 @@ from stockyard.domain.operation_records import Operation
 from stockyard.domain.records import MESSAGES, CloudAccount, Cluster, Event, NodeClaim, Outbox
 from stockyard.domain.values import ids
 from stockyard.lifecycle.change import Transition
-from stockyard.lifecycle.pools.spread import zone_of
 from stockyard.operations.engine.followers import follower_writes
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Write
@@ -96,6 +95,8 @@ def _belongs(about: EventSubject) -> dict[str, str]:
         return {}
     fields = {"name": about.name, **({"cluster_id": about.cluster_id} if about.cluster_id else {})}
     if about.pool:
+        from stockyard.lifecycle.pools.spread import zone_of
+
         zone = zone_of(about)
         fields |= {"pool": about.pool, **({"zone": zone} if zone else {})}
     return fields

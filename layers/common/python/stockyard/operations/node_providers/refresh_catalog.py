@@ -117,7 +117,7 @@ class CatalogRefresh:
     def regions(self) -> list[str]:
         """The default region, and those of the cloud's verified accounts, clusters and node providers. What the cloud
         does not have is left out: nobody can hold up the refresh by regions that he has invented."""
-        regions = {self.market.default_region}
+        default, regions = self.market.default_region, set[str]()
         for _, account in self.registry.all(CloudAccount):
             if self._here(account) and account.verification == "verified":
                 regions.add(str(account.attributes.get("region") or ""))
@@ -128,7 +128,10 @@ class CatalogRefresh:
             region = source.sheet(provider) if source is not None else None
             if region is not None:
                 regions.add(region)
-        return sorted(regions.intersection(self.market.regions()))
+        regions -= {default, ""}
+        # The list of regions takes a while to make, and most stages use none but the default one.
+        known_regions = regions.intersection(self.market.regions()) if regions else regions
+        return sorted({default, *known_regions})
 
     def _here(self, record: CloudAccount | Cluster) -> bool:
         return record.provider == self.market.cloud

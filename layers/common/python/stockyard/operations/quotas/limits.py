@@ -16,8 +16,6 @@ from typing import Any
 
 from stockyard.domain import cloud_kinds
 from stockyard.domain.month_budgets import USD_MONTH
-from stockyard.domain.pools.node_groups import AUTOSCALER_GROUPS, name_of
-from stockyard.domain.pools.node_groups import GROUPS as SETTINGS_GROUPS
 from stockyard.domain.pools.records import GROUP, NODES, NewPool, Pool, PoolSpec
 from stockyard.domain.records import Cluster, Counter, Quota
 from stockyard.domain.values.pointers import pointer
@@ -81,6 +79,9 @@ def quota_of_pool(driver: str, pool: NewPool | Pool) -> str:
 def check_groups(services: Services, driver: str, settings: Mapping[str, Any]) -> None:
     """``QuotaExceeded`` for more node groups in the settings of a cluster of the driver than it may have, or more nodes
     than one of them may; with the place in the settings."""
+    from stockyard.domain.pools.node_groups import AUTOSCALER_GROUPS, name_of
+    from stockyard.domain.pools.node_groups import GROUPS as SETTINGS_GROUPS
+
     quota = cloud_kinds.group_quota(driver)
     most, most_nodes = limit_of(services, GROUPS), limit_of(services, quota)
     member = AUTOSCALER_GROUPS if settings.get(AUTOSCALER_GROUPS) else SETTINGS_GROUPS

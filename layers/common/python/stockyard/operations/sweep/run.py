@@ -17,11 +17,7 @@ from stockyard.lifecycle import sweeping
 from stockyard.metrics import IDENTITY_UNREACHABLE
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
-from stockyard.operations.sweep import orphans as sweep_orphans
-from stockyard.operations.sweep import records as sweep_records
-from stockyard.operations.sweep.places import TEMPLATES, PlaceSweep, follow_templates, look_at_nodes
 from stockyard.operations.sweep.tally import Tally
-from stockyard.operations.sweep.tenant_sweeps import TenantSweep
 from stockyard.ports import Clock, Put, Registry
 
 LAST_SWEPT = "swept-last"
@@ -114,6 +110,8 @@ class Reaper:
             if name == PLATFORM:
                 self._realm_turn(trusted, tally)
             else:
+                from stockyard.operations.sweep.tenant_sweeps import TenantSweep
+
                 services, own = self._services(name, trusted), accounts.get(name, ())
                 tenant_sweep = TenantSweep(services, trusted, own, self.hand_out, over, tally)
                 tally.attempt(name, tenant_sweep.run)
@@ -137,6 +135,8 @@ class Reaper:
 
         Whether the table can be trusted is asked again: it may have been restored since, and nothing moves the mark.
         """
+        from stockyard.operations.sweep.places import TEMPLATES, PlaceSweep, follow_templates
+
         tally = Tally()
         trusted = sweeping.trusted(self._last_sweep(), self.registry.table_id(), self.clock.now())
         services = self._services(tenant, trusted)
@@ -152,6 +152,8 @@ class Reaper:
         tally = Tally()
         trusted = sweeping.trusted(self._last_sweep(), self.registry.table_id(), self.clock.now())
         if trusted:
+            from stockyard.operations.sweep.places import look_at_nodes
+
             look_at_nodes(self.services_of(tenant), cluster_id, tally)
         return tally.report(trusted)
 
@@ -181,9 +183,13 @@ class Reaper:
         return services if trusted else replace(services, settings=replace(services.settings, report_only=True))
 
     def _lease(self, tenant: str, cluster: Cluster) -> str | None:
-        return sweep_records.sweep_lease(self.services_of(tenant), cluster)
+        from stockyard.operations.sweep.records import sweep_lease
+
+        return sweep_lease(self.services_of(tenant), cluster)
 
     def _realm(self, trusted: bool, tally: Tally) -> None:
+        from stockyard.operations.sweep import orphans as sweep_orphans
+
         platform = self._services(PLATFORM, trusted)
         suspects = sweep_orphans.client_suspects(platform)
         # Tenants too are read after what is there: a tenant's first cluster may be made in between.
