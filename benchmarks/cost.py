@@ -265,8 +265,7 @@ def fleet(template: Mapping[str, Any], tenants: int) -> dict[str, float]:
 
 def moving(template: Mapping[str, Any], tenants: int) -> dict[str, float]:
     """As :func:`fleet`, where all nodes are replaced once a day."""
-    changes = agent()["agent: nodes that change"] * FLEET_NODES / FLEET_CLUSTERS * 30 * 6 / NODE_CHANGES
-    cluster_usd, stage = sum(quiet_cluster().values()) + changes, sum(idle(template).values())
+    cluster_usd, stage = sum(quiet_cluster().values()), sum(idle(template).values())
     return node_cost.moving_fleet(stage, cluster_usd, tenants, FLEET_CLUSTERS, FLEET_NODES)
 
 

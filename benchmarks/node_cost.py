@@ -1,9 +1,9 @@
 """Costs of nodes: in Stockyard's account for each month and each life, for clusters with spot nodes, for the sweep, for
 metrics and followers; and in the tenant's account.
 
-Counts come from the product: transitions from the documents that are deployed, sweeps and posts from its intervals,
-bytes from its codec, metrics from its table of phases. What a sweep takes is measured; how often a phase is looked at
-(``LOOKS``) is assumed, and written down below. Prices are in ``benchmarks.rates``.
+Counts come from the product: sweeps and posts from its intervals, bytes from its codec, metrics from its table of
+phases. What a sweep and a node's life take is measured by ``benchmarks.account_sweeps`` and ``benchmarks.node_life``,
+and written down below. Prices are in ``benchmarks.rates``.
 """
 
 from __future__ import annotations
@@ -46,18 +46,26 @@ LINES_OF_NODE = 2
 """Lines of the ledger of a node on EC2: its machine and its launch template."""
 LINES_OF_CLUSTER = 25
 
-LOOKS: Mapping[str, int] = {"register": 2, "drain": 3, "terminate": 3}
-"""Looks at each phase of a life on EC2; one at every other phase. A machine is up after a minute and a half, as the
-agent says, so the look after two minutes finds a node; one that is ended is gone within a minute."""
-LIFE_WRITE_UNITS, LIFE_READ_UNITS = 2 * 122, 2 * 44
-"""Of one life: what ``docs/scale.md`` has of a claim that becomes a node, and as much for its end."""
-LIFE_CALL_SECONDS = 0.4
-"""Of one call of a phase at a cloud."""
-LIFE_OTHER_CALLS = 12
-"""Calls of the scheduler, the relay and the API in one life."""
+LOOKS: Mapping[str, int] = {"register": 2, "drain": 2, "terminate": 2}
+"""Looks at each phase of a life on EC2, one at every other phase, where nothing is looked at in vain: the agent's word
+that a node is there, or is drained, ends a wait, and a machine that is ended is gone a minute later."""
+LIFE_TRANSITIONS = 16.2
+"""Of one life, as ``python -m benchmarks.node_life`` measured it on 2026-11-30, and so are the figures below."""
+LIFE_CALLS: Mapping[str, tuple[float, float]] = {
+    "node_claims": (1.5, 0.33),
+    "scheduler": (1.0, 0.15),
+    "node_phases": (5.4, 4.75),
+    "machines": (1.4, 0.25),
+    "relay": (9.9, 0.56),
+}
+"""Invocations of one life, and their seconds together."""
+LIFE_WRITE_UNITS, LIFE_READ_UNITS = 283, 121
+LIFE_BESIDE = 0.00014
+"""USD of what others do because a node comes and goes: posts of the cluster's agent, and the passes over pools and
+disruption that follow."""
 LIFE_GOAL = 0.0008
 """USD that a life may cost."""
-LIFE_EVENTS = 12
+LIFE_EVENTS = 16
 LIFE_LOG_KB = 1.0
 """Of one call."""
 CONFIG_ITEMS_OF_LIFE = 10
@@ -172,15 +180,13 @@ def transitions(kind: str) -> int:
 
 def node_life() -> dict[str, float]:
     """USD of one node that comes and goes, beside its months."""
-    steps = transitions(CREATE_NODE) + transitions(DELETE_NODE)
-    calls = (steps - 2) // 3 + 1
+    calls = sum(count for count, _ in LIFE_CALLS.values())
     return {
-        "workflow": steps * rates.STEP_FUNCTIONS_TRANSITION,
-        "functions": calls * function_seconds("node_phases", LIFE_CALL_SECONDS)
-        + LIFE_OTHER_CALLS * function_seconds("scheduler", 0.1),
+        "workflow": LIFE_TRANSITIONS * rates.STEP_FUNCTIONS_TRANSITION,
+        "functions": sum(count * function_seconds(name, total / count) for name, (count, total) in LIFE_CALLS.items()),
         "table": LIFE_WRITE_UNITS * rates.DYNAMODB_WRITE + LIFE_READ_UNITS * rates.DYNAMODB_READ,
         "events": LIFE_EVENTS * rates.EVENT,
-        "logs": (calls + LIFE_OTHER_CALLS) * LIFE_LOG_KB / 1e6 * (rates.LOGS_GB + rates.LOGS_STORED_GB),
+        "logs": calls * LIFE_LOG_KB / 1e6 * (rates.LOGS_GB + rates.LOGS_STORED_GB),
     }
 
 
@@ -201,6 +207,7 @@ def moving_fleet(idle: float, cluster: float, tenants: int, clusters: int, nodes
         "idle stage": idle,
         "clusters": clusters * cluster,
         "lives of nodes": lives * sum(node_life().values()),
+        "what lives make others do": lives * LIFE_BESIDE,
         "nodes": nodes * mixed(lambda quiet: sum(node_month(quiet=quiet).values())),
         "turns of the sweep": turns(tenants, clusters // tenants),
         "sweep of accounts": tenants * mixed(sweep),

@@ -102,9 +102,9 @@ class VirtualTime:
             self.now += seconds  # nobody else has anything to do before
             return
         self.after(seconds, lambda: self._give(work))
-        self._rest(work)
+        self._wait_for_turn(work)
 
-    def _rest(self, work: _Work) -> None:
+    def _wait_for_turn(self, work: _Work) -> None:
         self._sleeping.add(work)
         self._main.release()
         work.turn.acquire()
@@ -127,15 +127,15 @@ class VirtualTime:
             return
         remaining = [len(works)]
 
-        def ended(do: Do) -> None:
+        def run_and_count(do: Do) -> None:
             do()
             remaining[0] -= 1
             if not remaining[0]:
                 self.after(0.0, lambda: self._give(work))
 
         for do in works:
-            self.spawn(partial(ended, do))
-        self._rest(work)
+            self.spawn(partial(run_and_count, do))
+        self._wait_for_turn(work)
 
     def run(self, until: Callable[[], bool], most: float = 3600.0) -> bool:
         """Let time pass until the condition holds: True; or so many seconds, or until nothing is to be done: False."""

@@ -156,3 +156,5 @@ def test_transitions_of_a_life_are_those_of_its_documents() -> None:
         states.run()
         assert execution.state == procedure.ends[0]
         assert len(execution.trail) == node_cost.transitions(kind)
+    least = node_cost.transitions("create_node") + node_cost.transitions("delete_node")
+    assert least <= node_cost.LIFE_TRANSITIONS < least + 3, "the measured ones, with looks in vain"

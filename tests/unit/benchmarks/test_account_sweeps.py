@@ -14,8 +14,8 @@ def test_listings_side_by_side_take_less_time_and_the_same_calls(capsys: pytest.
     for lanes in (1, 8):
         assert account_sweeps.main(["--accounts", "2", "--nodes", "2", "--lanes", str(lanes)]) == 0
         lines.append(json.loads(capsys.readouterr().out))
-    one, many = lines
-    assert one["calls_of_an_account"] == many["calls_of_an_account"] > 15
-    assert one["place_seconds"]["n"] == many["place_seconds"]["n"] == 2
-    assert many["place_mean_seconds"] < one["place_mean_seconds"] / 2
+    single, many = lines
+    assert single["calls_of_an_account"] == many["calls_of_an_account"] > 15
+    assert single["place_seconds"]["n"] == many["place_seconds"]["n"] == 2
+    assert many["place_mean_seconds"] < single["place_mean_seconds"] / 2
     assert 0 < many["turn_mean_seconds"] < 5

@@ -33,20 +33,20 @@ def test_results_come_in_the_order_of_the_work_at_most_so_many_at_once() -> None
 
 
 def test_first_failure_is_raised_when_nothing_is_at_work_any_more() -> None:
-    begun, ended = list[int](), list[int]()
+    starts, ends = list[int](), list[int]()
     others_wait = threading.Event()
 
     def work(number: int) -> None:
-        begun.append(number)
+        starts.append(number)
         if number in (1, 2):
             raise VendorTimeout(f"number {number}")
         others_wait.wait(0.05)
-        ended.append(number)
+        ends.append(number)
 
     with pytest.raises(VendorTimeout, match="number 1"):
         side_by_side.results([partial(work, number) for number in range(200)])
-    assert sorted(begun) == sorted([*ended, 1, 2])
-    assert len(begun) < 200, "what had not begun is left"
+    assert sorted(starts) == sorted([*ends, 1, 2])
+    assert len(starts) < 200, "what had not begun is left"
 
 
 def test_work_has_the_context_of_who_waits_for_it() -> None:
