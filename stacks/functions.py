@@ -32,8 +32,8 @@ class FunctionSpec:
 
 
 # A function of 512 MB has 0.29 of a core. To describe EC2 takes botocore 0.13 seconds of a whole one and 24 MB: half a
-# second of a cold start at 512 MB, a quarter at 1,024. What asks clouds for people or workflows has that; the sweep,
-# for which nobody waits and which waits itself most of its time, has not.
+# second of a cold start at 512 MB, a quarter at 1,024. What asks clouds for people has that. Measured for all by
+# ``benchmarks.memory_sizes``, which says which have more than they need; decision 605 has the rule.
 FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("clusters", "HTTP: clusters", HTTP_SECONDS, 1024, private=True),
     FunctionSpec("cloud_accounts", "HTTP: cloud accounts", HTTP_SECONDS, 1024, private=True),
@@ -55,7 +55,7 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("sites", "HTTP: sites, and what their connectors exchange", HTTP_SECONDS, private=True, polled=True),
     FunctionSpec("runs", "HTTP: tasks, logs and states of the programs of runs", HTTP_SECONDS, polled=True),
     # The workflow documents give a task 150 seconds, so the function ends first and its own error is seen.
-    FunctionSpec("cluster_phases", "One phase of creating or deleting a cluster", 120, 1024, private=True),
+    FunctionSpec("cluster_phases", "One phase of creating or deleting a cluster", 120, private=True),
     # Pods wait for it, and it computes for a third of the time until its call for a machine.
     FunctionSpec("node_phases", "The phases of making a node or giving it back", 120, 1536, private=True),
     FunctionSpec("scheduler", "Binds claims to node types", 60, 1769, asynchronous=True),
@@ -63,7 +63,7 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("disruptor", "Lets nodes go that are empty, out of date or too dear", 120, 1769, asynchronous=True),
     FunctionSpec("relay", "Sends what the outbox holds", 60, asynchronous=True),
     FunctionSpec("reaper", "The sweep: orphans and expired leases", 240, asynchronous=True, private=True),
-    FunctionSpec("requests", "Requests that come as events", 60, 1024, asynchronous=True, private=True),
+    FunctionSpec("requests", "Requests that come as events", 60, asynchronous=True, private=True),
     FunctionSpec("catalog", "Refreshes prices and offers of clouds", 600, 1024, asynchronous=True),
 )
 
