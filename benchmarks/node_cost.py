@@ -2,8 +2,8 @@
 metrics and followers; and in the tenant's account.
 
 Counts come from the product: sweeps and posts from its intervals, bytes from its codec, metrics from its table of
-phases. What a sweep and a node's life take is measured by ``benchmarks.account_sweeps`` and ``benchmarks.node_life``,
-and written down below. Prices are in ``benchmarks.rates``.
+phases. What a sweep and a node's life take is measured by ``benchmarks.costs`` (``account_sweeps``, ``node_life``), and
+written down below. Prices are in ``benchmarks.rates``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOW = "2026-11-29T00:00:00.000Z"
 
 SWEEP_SECONDS = 1.5
 """Of the sweep of one account, which lists some twenty kinds of things in a region, eight at a time
-(``benchmarks.account_sweeps``)."""
+(``benchmarks.costs.account_sweeps``)."""
 CLAIM_READS_OF_PLACE = 1
 """How often the sweep of a place reads the claims of its tenant."""
 CLAIM_READS_OF_TURN = 2
@@ -41,7 +41,7 @@ CLAIM_READS_OF_TURN = 2
 READS_OF_CLUSTER, READS_OF_TENANT = 4, 12
 """Of a turn: each cluster with its operation and snapshots; lists of the tenant that are short."""
 TURN_SECONDS = 0.46
-"""Of the turn of a tenant in which nothing is to be done, with one cluster (``benchmarks.account_sweeps``)."""
+"""Of the turn of a tenant in which nothing is to be done, with one cluster (``benchmarks.costs.account_sweeps``)."""
 LINES_OF_NODE = 2
 """Lines of the ledger of a node on EC2: its machine and its launch template."""
 LINES_OF_CLUSTER = 25
@@ -50,7 +50,7 @@ LOOKS: Mapping[str, int] = {"register": 2, "drain": 2, "terminate": 2}
 """Looks at each phase of a life on EC2, one at every other phase, where nothing is looked at in vain: the agent's word
 that a node is there, or is drained, ends a wait, and a machine that is ended is gone a minute later."""
 LIFE_TRANSITIONS = 16.2
-"""Of one life, as ``python -m benchmarks.node_life`` measured it on 2026-11-30, and so are the figures below."""
+"""Of one life, as ``python -m benchmarks.costs.node_life`` measured it on 2026-11-30, and so are the figures below."""
 LIFE_CALLS: Mapping[str, tuple[float, float]] = {
     "node_claims": (1.5, 0.33),
     "scheduler": (1.0, 0.15),

@@ -33,7 +33,7 @@ class FunctionSpec:
 
 # A function of 512 MB has 0.29 of a core. To describe EC2 takes botocore 0.13 seconds of a whole one and 24 MB: half a
 # second of a cold start at 512 MB, a quarter at 1,024. What asks clouds for people has that. Measured for all by
-# ``benchmarks.memory_sizes``, which says which have more than they need; decision 605 has the rule.
+# ``benchmarks.costs.memory_sizes``, which says which have more than they need; decision 605 has the rule.
 FUNCTIONS: tuple[FunctionSpec, ...] = (
     FunctionSpec("clusters", "HTTP: clusters", HTTP_SECONDS, 1024, private=True),
     FunctionSpec("cloud_accounts", "HTTP: cloud accounts", HTTP_SECONDS, 1024, private=True),

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from benchmarks import account_sweeps
+from benchmarks.costs import account_sweeps
 
 
 def test_listings_side_by_side_take_less_time_and_the_same_calls(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import cold_start, memory_sizes
-from benchmarks.memory_sizes import Use, failures, rows, size_of
+from benchmarks import cold_start
+from benchmarks.costs import memory_sizes
+from benchmarks.costs.memory_sizes import Use, failures, rows, size_of
 from stacks.functions import FUNCTIONS
 
 SPECS = {spec.name: spec for spec in FUNCTIONS}

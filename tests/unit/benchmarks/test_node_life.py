@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from benchmarks import node_cost, node_life
+from benchmarks import node_cost
+from benchmarks.costs import node_life
 
 
 def test_a_life_takes_what_make_cost_says_of_it(capsys: pytest.CaptureFixture[str]) -> None:

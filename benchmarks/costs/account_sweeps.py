@@ -1,10 +1,10 @@
-"""One run of the sweep over cloud accounts in which something happens: ``python -m benchmarks.account_sweeps``.
+"""One run of the sweep over cloud accounts in which something happens: ``python -m benchmarks.costs.account_sweeps``.
 
 In virtual time (``benchmarks/virtual_fleet``): each tenant has an account with a cluster of ten nodes. The run hands
 out turns and places; each place lists its account, with the delays of ``docs/scale.md``. ``--lanes`` is how many
 listings of an account wait at once; one was the rule before decision 602.
 
-    python -m benchmarks.account_sweeps [--accounts N] [--nodes N] [--lanes N] [--seed N]
+    python -m benchmarks.costs.account_sweeps [--accounts N] [--nodes N] [--lanes N] [--seed N]
 
 Prints one JSON line: seconds of an account's sweep and of a tenant's turn, calls for an account, and the most
 invocations at once.
@@ -64,7 +64,7 @@ def played(accounts: int, nodes: int, seed: int) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Plays a run and prints its figures."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.account_sweeps")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.costs.account_sweeps")
     parser.add_argument("--accounts", type=int, default=100)
     parser.add_argument("--nodes", type=int, default=10, help="of each account (%(default)s)")
     parser.add_argument("--lanes", type=int, default=side_by_side.LANES)

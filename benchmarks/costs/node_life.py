@@ -1,4 +1,4 @@
-"""One node's life: calls, transitions, units and money in our account: ``python -m benchmarks.node_life``.
+"""One node's life: calls, transitions, units and money in our account: ``python -m benchmarks.costs.node_life``.
 
 In virtual time (``benchmarks/virtual_fleet``) claims come by the API to a cluster on EC2, each is bound, launched,
 joined and, after some minutes, deleted, drained and ended. The same time is played without them; a life is the
@@ -7,7 +7,7 @@ difference, by the number of machines that were launched. All processes are warm
 A life is the work of ``LIFE``. What is done because there are nodes that change (posts of the cluster's agent, passes
 over pools and disruption, the sweep) is printed beside it: ``make cost`` has that with clusters and accounts.
 
-    python -m benchmarks.node_life [--lives N] [--seed N]
+    python -m benchmarks.costs.node_life [--lives N] [--seed N]
 
 Prints one JSON line. Exit 1 when a life costs more than ``node_cost.LIFE_GOAL``.
 """
@@ -126,7 +126,7 @@ def _rounded(values: Mapping[str, float]) -> dict[str, float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Plays the lives and prints the figures of one."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.node_life")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.costs.node_life")
     parser.add_argument("--lives", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""Memory of each function by cost times time: ``python -m benchmarks.memory_sizes``.
+"""Memory of each function by cost times time: ``python -m benchmarks.costs.memory_sizes``.
 
 Each function runs in a fresh interpreter, as in ``benchmarks.cold_start``: its first request, and the same again, warm.
 CPU seconds, calls of the table and the most memory are measured. For functions that a fleet has at work, a warm
@@ -10,7 +10,7 @@ What is waited for is paid for by memory, so a request costs least with the leas
 times what is used, and with which nobody waits longer than ``MOST``. ``REASONS`` names functions whose size something
 else decides.
 
-    python -m benchmarks.memory_sizes [--runs N] [--functions NAME ...]
+    python -m benchmarks.costs.memory_sizes [--runs N] [--functions NAME ...]
 
 Prints a table, then one JSON line. Exit 1 when a function of the stage has another size.
 """
@@ -209,7 +209,7 @@ def failures(table: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures and prints the figures."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory_sizes")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.costs.memory_sizes")
     parser.add_argument("--runs", type=int, default=3, help="interpreters of a function (%(default)s)")
     parser.add_argument("--functions", nargs="*", default=list(cold_start.handlers()))
     parser.add_argument("--clusters", type=int, default=4, help="of the played fleet; 0: none is played (%(default)s)")

@@ -1,0 +1,1 @@
+"""Benchmarks of what our own account pays for: sweeps of accounts, lives of nodes, memory of functions."""
