@@ -117,7 +117,7 @@ class Scheduling:
         fitting = [name for name, fault in faults.items() if not fault]
         if not fitting:
             nominated = scheduler._preempt(self.store, board, pod)
-            scheduler._mark(self.store, key, scheduler._message(faults), nominated)
+            scheduler._note(self.store, key, scheduler._message(faults), nominated)
             return
         name = pod.nominated if pod.nominated in fitting else board.best(pod, fitting).name
         node = next(node for node in board.nodes if node.name == name)
