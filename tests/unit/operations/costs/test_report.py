@@ -181,6 +181,12 @@ def test_an_unknown_price_is_said(world, nodes, cluster):
     document = report(nodes.services)
     [line] = of_nodes(document)
     assert (line["hour"], line["spent"], document["complete"]) == (None, None, False)
+    nodes.delete(claim)
+    nodes.relay()
+    document = report(nodes.services)
+    [line] = of_nodes(document)
+    assert (line["quantity"], line["hour"], line["spent"], document["complete"]) == (0, 0, None, False)
+    assert (document["hour"], document["spent"]) == (document["known_hour"], None), "what stands has its prices"
 
 
 def test_what_is_gone_is_forgotten_after_a_year():

@@ -50,7 +50,7 @@ def by_cluster(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
         empty = {"nodes": 0, "hour": 0.0, "month_rate": 0.0, "spent": 0.0, "complete": True, "as_of": document["until"]}
         own = sums.setdefault(line["cluster_id"] or "", empty)
         own["nodes"] += line["quantity"] if line["kind"] == "nodes" else 0
-        own["complete"] = own["complete"] and line["hour"] is not None
+        own["complete"] = own["complete"] and line["spent"] is not None
         for name in ("hour", "month_rate", "spent"):
             own[name] = round(own[name] + (line[name] or 0.0), 6)
     return sums

@@ -30,7 +30,10 @@ class _Line:
     quantity: int = 0
     hour: float = 0.0
     spent: float = 0.0
+    rate_known: bool = True
+    """Whether the price of all that stands is known."""
     complete: bool = True
+    """Whether that of what is gone is known too."""
 
 
 @dataclass(slots=True)
@@ -46,7 +49,8 @@ class _Sums:
     def add(self, part: CostPart) -> None:
         """Count one part that stands."""
         line = self.lines.setdefault(part.line, _Line())
-        line.complete = line.complete and part.usd_hour is not None
+        line.rate_known = line.rate_known and part.usd_hour is not None
+        line.complete = line.complete and line.rate_known
         usd_hour = part.usd_hour or 0.0
         line.quantity += part.quantity
         line.hour += usd_hour
@@ -75,18 +79,17 @@ def report(services: Services, cluster: Cluster | None = None, all_sums: TenantS
     lines = [_view(key, line, names) for key, line in sorted(sums.lines.items())]
     hour, spent = (sum(getattr(line, name) for line in sums.lines.values()) for name in ("hour", "spent"))
     complete = all(line.complete for line in sums.lines.values())
-    amounts = {
-        "hour": round(hour, 6),
-        "month_rate": round(hour * HOURS_A_MONTH, 2),
-        "spent": round(spent, 4),
-        "forecast": round(spent + hour * hours_left(now), 2),
-    }
+    rates = {"hour": round(hour, 6), "month_rate": round(hour * HOURS_A_MONTH, 2)}
+    sums_of_month = {"spent": round(spent, 4), "forecast": round(spent + hour * hours_left(now), 2)}
+    completeness = dict.fromkeys(rates, all(line.rate_known for line in sums.lines.values()))
+    completeness |= dict.fromkeys(sums_of_month, complete)
+    amounts = {**rates, **sums_of_month}
     return {
         "month": month_of(now),
         "since": sums.start,
         "until": now,
         "currency": "USD",
-        **{name: amount if complete else None for name, amount in amounts.items()},
+        **{name: amount if completeness[name] else None for name, amount in amounts.items()},
         **{f"known_{name}": amount for name, amount in amounts.items()},
         "complete": complete,
         "budgets": _budgets(services, all_sums, names, whole=cluster is None),
@@ -137,7 +140,7 @@ def _view(key: tuple[str, ...], line: _Line, names: dict[str, str]) -> dict[str,
         "type": node_type,
         "capacity_type": capacity_type or None,
         "quantity": line.quantity,
-        "hour": round(line.hour, 6) if line.complete else None,
-        "month_rate": round(line.hour * HOURS_A_MONTH, 2) if line.complete else None,
+        "hour": round(line.hour, 6) if line.rate_known else None,
+        "month_rate": round(line.hour * HOURS_A_MONTH, 2) if line.rate_known else None,
         "spent": round(line.spent, 4) if line.complete else None,
     }
