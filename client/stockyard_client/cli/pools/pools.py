@@ -342,8 +342,7 @@ def delete(
             plans.show(context, output, client.pools.plan_delete(cluster, pool))
             return
         text = f"Pool {pool} of cluster {cluster} is deleted."
-        lines = consequences.safely(consequences.of_pool(client, cluster, pool), text)
-        confirm(context, lines, yes=yes)
+        confirm(context, consequences.safely(consequences.of_pool(client, cluster, pool), text), yes=yes)
         record = client.pools.delete(cluster, pool, queue=queue)
         count = record.nodes.claims
         nodes = "1 node is" if count == 1 else f"{count} nodes are"

@@ -289,11 +289,7 @@ def _priced(pools: Sequence[model.Pool]) -> tuple[list[model.Pool], list[str]]:
         node_types = [
             replace(node_type, offerings=offerings)
             for node_type in pool.node_types
-            if (
-                offerings := tuple(
-                    offering for offering in node_type.offerings if node_type.money(offering) is not None
-                )
-            )
+            if (offerings := tuple(each for each in node_type.offerings if node_type.money(each) is not None))
         ]
         absent = len(pool.node_types) - len(node_types)
         if absent:
