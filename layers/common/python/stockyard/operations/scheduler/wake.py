@@ -29,6 +29,9 @@ AT_ONCE = 500
 """Claims of one tenant that are placed in one turn."""
 PASS_SECONDS = 40.0
 """How long a pass begins new turns: the function has 60 seconds."""
+BUDGETS_SECONDS = 10.0
+"""How long a pass begins to look at budgets behind that. All of them are due when a month begins; what is left is due
+still for the next pass."""
 
 Claims = Iterable[tuple[str, NodeClaim]]
 
@@ -115,9 +118,21 @@ class Scheduler:
         return sum(review(self.services_of(tenant)) for tenant in sorted(tenants))
 
     def review_budgets(self, now: datetime) -> int:
-        """Look at the budgets that are due; how many events tell of them."""
-        due = {tenant for tenant, _ in self.registry.due(BudgetWatch, now, OVERDUE)}
-        return self.review(due) if due else 0
+        """Look at the budgets that are due, the longest due first, until the time is over; how many events tell of
+        them. One tenant's failure keeps none of the others; at the end the first is raised, rather one worth a retry.
+        """
+        events, ends_at = 0, self.seconds() + BUDGETS_SECONDS
+        failure: Exception | None = None
+        for tenant in dict.fromkeys(tenant for tenant, _ in self.registry.due(BudgetWatch, now, OVERDUE)):
+            if self.seconds() >= ends_at:
+                break
+            try:
+                events += self.review([tenant])
+            except Exception as error:
+                failure = _rather(failure, error)
+        if failure is not None:
+            raise failure
+        return events
 
     def compare(self, providers: Iterable[tuple[str, str]]) -> int:
         """Compare the nodes of (tenant, id of a changed provider) with it; how many claims say something else now."""
@@ -145,8 +160,7 @@ class Scheduler:
             try:
                 report = schedule(self.services_of(tenant), claims[:AT_ONCE])
             except Exception as error:
-                if failure is None or getattr(error, "retryable", False) > getattr(failure, "retryable", False):
-                    failure = error
+                failure = _rather(failure, error)
                 continue
             if len(claims) > AT_ONCE:
                 rounds.append((tenant, claims[AT_ONCE:]))
@@ -158,6 +172,15 @@ class Scheduler:
         if failure is not None:
             raise failure
         return dict(total)
+
+
+def _rather(failure: Exception | None, other: Exception) -> Exception:
+    """The failure of two that is raised: the first, or the one that is worth a retry."""
+    return (
+        other
+        if failure is None or getattr(other, "retryable", False) > getattr(failure, "retryable", False)
+        else failure
+    )
 
 
 def _longest(claims: Mapping[str, NodeClaim]) -> str:
