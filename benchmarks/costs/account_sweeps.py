@@ -23,7 +23,7 @@ from benchmarks.fleet import Fleet, staged
 from benchmarks.virtual_fleet.load import Rates
 from benchmarks.virtual_fleet.tally import spread
 from stacks.functions import FUNCTIONS
-from stockyard.providers.clouds.aws import side_by_side
+from stockyard import side_by_side
 
 NAME = "reaper"
 MOST_SECONDS = 600.0

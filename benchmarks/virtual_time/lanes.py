@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from time import thread_time
 from typing import Any
 
+from stockyard import side_by_side
 from stockyard.errors import StockyardError
-from stockyard.providers.clouds.aws import side_by_side
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """``results`` stands for the one of ``providers.clouds.aws.side_by_side``. ``stage`` is a
+    """``results`` stands for the one of ``stockyard.side_by_side``. ``stage`` is a
     ``benchmarks.virtual_time.stage.Stage``."""
 
     stage: Any

@@ -41,8 +41,7 @@ from local.functions.patterns import any_filter, matches
 from local.testing import direct_table
 from local.testing.fresh_wiring import fresh_wiring
 from stacks.functions import FUNCTIONS
-from stockyard import wiring
-from stockyard.providers.clouds.aws import side_by_side
+from stockyard import side_by_side, wiring
 
 TABLE = "bench"
 SHARDS = 4

@@ -17,8 +17,8 @@ from unittest.mock import patch
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError, ReadTimeoutError
 
+from stockyard import side_by_side
 from stockyard.errors import PermissionDenied, VendorThrottled, VendorTimeout
-from stockyard.providers.clouds.aws import side_by_side
 
 T = TypeVar("T")
 

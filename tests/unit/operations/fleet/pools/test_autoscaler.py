@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import datetime, timedelta
 
 import pytest
 
+from stockyard import side_by_side
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.values import times
 from stockyard.errors import StoreUnavailable
@@ -93,6 +95,23 @@ def test_the_schedule_begins_each_clusters_pass_by_itself(yard: Yard) -> None:
     # None of these passes has come to its end: all clusters are due again, once, at the next run of the schedule.
     assert passes.due(now + timedelta(seconds=20)) == {"clusters": 0}
     assert passes.due(now + timedelta(seconds=60)) == {"clusters": 3}
+
+
+def test_passes_are_begun_side_by_side(yard: Yard) -> None:
+    """Behind the first one, which makes the clients that the others share."""
+    count = side_by_side.LANES + 1
+    clusters(yard, count)
+    all_lanes = threading.Barrier(side_by_side.LANES, timeout=30)
+    cluster_ids: list[str] = []
+
+    def hand_out(_: str, cluster_id: str, __: str) -> None:
+        cluster_ids.append(cluster_id)
+        if len(cluster_ids) > 1:
+            all_lanes.wait()
+
+    passes = Autoscaler(yard.nodes.registry, lambda _: yard.nodes.services, hand_out)
+    assert passes.due(soon(yard)) == {"clusters": count}
+    assert len(set(cluster_ids)) == count
 
 
 def test_a_cluster_that_cannot_be_begun_keeps_none_of_the_others(yard: Yard) -> None:

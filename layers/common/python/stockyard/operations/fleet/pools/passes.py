@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import ClassVar
 
+from stockyard import side_by_side
 from stockyard.domain.pools.disruption_records import ClusterDisruption
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.values import times
@@ -32,6 +34,8 @@ PASS_SECONDS = 40.0
 HandOut = Callable[[str, str, str], None]
 """Begins a pass as an invocation of its own: of a tenant, a cluster's id, and the ``due_at`` that its records have
 while the pass goes on. It does not wait for the pass."""
+Outcome = Mapping[str, int] | Exception | None
+"""What a pass counts that was begun, why one could not be begun, or None where the time was over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +62,49 @@ class Passes(ABC):
             return {"clusters": 1, **self.look(self.services_of(tenant), cluster_id, lease)}
 
     def due(self, now: datetime) -> Mapping[str, int]:
-        """Begin a pass over every cluster that has a record which is due. One cluster's failure, a fault of ours too,
-        keeps none of the others; at the end the first is raised, rather one worth a retry."""
+        """Begin a pass over every cluster that has a record which is due, side by side where others do them. One
+        cluster's failure, a fault of ours too, keeps none of the others; at the end the first is raised, rather one
+        worth a retry."""
         total: Counter[str] = Counter(clusters=0)
         ends_at = self.seconds() + PASS_SECONDS
         failure: Exception | None = None
-        for (tenant, cluster_id), records in self._due_clusters(now):
-            if self.seconds() >= ends_at:
+        for clusters in self._due_clusters(now):
+            begin = partial(self._attempt, now, ends_at)
+            outcomes = self._each([partial(begin, *key, records) for key, records in clusters.items()])
+            for outcome in outcomes:
+                if isinstance(outcome, Exception):
+                    total["clusters"] += 1
+                    if failure is None or getattr(outcome, "retryable", False) > getattr(failure, "retryable", False):
+                        failure = outcome
+                elif outcome is not None:
+                    total.update(outcome)
+            if None in outcomes:
                 break
-            try:
-                total.update(self._begin(tenant, cluster_id, records, now))
-            except Exception as error:  # one tenant's records, or a fault of ours with them, keep none of the others
-                total["clusters"] += 1
-                if failure is None or getattr(error, "retryable", False) > getattr(failure, "retryable", False):
-                    failure = error
         if failure is not None:
             raise failure
         return total
 
-    def _due_clusters(self, now: datetime) -> Iterator[tuple[tuple[str, str], Sequence[Pool | ClusterDisruption]]]:
-        """The clusters with their records that are due, the longest due first. What was begun is not due any more, so
-        further reads show others."""
+    def _each(self, begins: Sequence[Callable[[], Outcome]]) -> Sequence[Outcome]:
+        """Outcomes of the beginnings, which mostly wait for the table and for Lambda."""
+        if self.hand_out is None:
+            return [begin() for begin in begins]
+        # The first one alone: it makes the clients that the others share.
+        return [begins[0](), *side_by_side.results(begins[1:])]
+
+    def _attempt(
+        self, now: datetime, ends_at: float, tenant: str, cluster_id: str, records: Sequence[Pool | ClusterDisruption]
+    ) -> Outcome:
+        """The counts of a pass that is begun, or why it could not be; None where the time is over."""
+        if self.seconds() >= ends_at:
+            return None
+        try:
+            return self._begin(tenant, cluster_id, records, now)
+        except Exception as error:  # one tenant's records, or a fault of ours with them, keep none of the others
+            return error
+
+    def _due_clusters(self, now: datetime) -> Iterator[Mapping[tuple[str, str], Sequence[Pool | ClusterDisruption]]]:
+        """The clusters of each reading with their records that are due, the longest due first. What was begun is not
+        due any more, so further readings show others."""
         clusters_begun: set[tuple[str, str]] = set()
         while True:
             clusters: dict[tuple[str, str], list[Pool | ClusterDisruption]] = {}
@@ -86,7 +112,8 @@ class Passes(ABC):
             for tenant, record in entries:
                 clusters.setdefault((tenant, record.id.partition("/")[0]), []).append(record)
             new = {key: records for key, records in clusters.items() if key not in clusters_begun}
-            yield from new.items()
+            if new:
+                yield new
             clusters_begun |= new.keys()
             if len(entries) < MOST_DUE or not new:
                 return

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from stockyard import side_by_side
 from stockyard.errors import VendorConflict, VendorError
 from stockyard.ports import LedgerThings, Skipped, Tagged
-from stockyard.providers.clouds.aws import side_by_side, tags
+from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls, ListingCalls
 from stockyard.providers.clouds.aws.kinds.base import State
 from stockyard.providers.clouds.aws.kinds.registry import DELETION_ORDER, GLOBAL, INNER, KINDS

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
+from stockyard import side_by_side
 from stockyard.errors import VendorTimeout
-from stockyard.providers.clouds.aws import side_by_side
 
 WHOSE: ContextVar[str] = ContextVar("WHOSE", default="nobody")
 

@@ -1,4 +1,4 @@
-"""Calls that wait for AWS side by side: a function is paid for while it waits, too."""
+"""Calls that wait side by side: a function is paid for while it waits, too."""
 
 from __future__ import annotations
 
