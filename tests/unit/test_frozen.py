@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from dataclasses import KW_ONLY, field, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -130,3 +130,43 @@ def test_other_options_and_own_methods_are_the_standard_librarys():
     assert Ordered(1) < Ordered(2)
     assert Own(1) == Own(2)
     assert hash(Own(1)) == 7
+
+
+def test_nothing_is_made_of_a_class_before_its_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor of its bases: what the standard library makes of a class is most of what it costs to import it."""
+    names: list[str] = []
+    make = dataclasses._process_class  # type: ignore[attr-defined]
+
+    def process(cls: type, *arguments: Any) -> Any:
+        names.append(cls.__name__)
+        return make(cls, *arguments)
+
+    monkeypatch.setattr(dataclasses, "_process_class", process)
+    place = _point()
+
+    @dataclass(frozen=True, slots=True)
+    class Further(place):  # type: ignore[misc, valid-type]
+        """Another place."""
+
+        z: int = 0
+        kind: ClassVar[str] = "far"
+
+    assert names == []
+    assert [each.name for each in fields(Further)] == ["x", "y", "tags", "note", "z"]
+    assert sorted(names) == ["Further", "Point"]
+    assert (Further.kind, Further.__match_args__) == ("far", ("x", "y", "tags", "z"))
+
+
+def test_defaults_of_a_class_without_slots_are_its_own():
+    @dataclass(frozen=True)
+    class Open:
+        """Has room for more."""
+
+        x: int
+        y: int = 2
+        z: int = field(default=3, repr=False)
+        tags: list[str] = field(default_factory=list)
+
+    assert (Open.y, Open.z, hasattr(Open, "tags")) == (2, 3, False)
+    assert Open(1) == Open(1, 2, 3, [])
+    assert Open(1).__dict__ == {"x": 1, "y": 2, "z": 3, "tags": []}
