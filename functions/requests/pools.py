@@ -10,11 +10,12 @@ from stockyard import wiring
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.values import ids
 from stockyard.edge.requests import EventRequest
-from stockyard.lifecycle.pools.pool import shown_status
 from stockyard.operations.engine.find import find_cluster
 
 
 def _outcome(pool: Pool, operation_id: str | None = None) -> Mapping[str, Any]:
+    from stockyard.lifecycle.pools.pool import shown_status
+
     return outcome(pool.id, pool.name, shown_status(pool), operation_id, pool.cluster_id)
 
 

@@ -12,7 +12,8 @@ ORIGIN_KEY_HEADER = "x-stockyard-origin-key"
 """The field by which a distribution of CloudFront in front of the API proves itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Nobody shows or compares these alone: what inherits has its own methods.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Choices:
     """Choices of a stage's operator that functions are told."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -19,12 +18,13 @@ from typing import Any, Protocol
 from stockyard.domain.records import Idempotency
 from stockyard.domain.values import ids, times
 from stockyard.domain.values.frozen import dataclass
+from stockyard.domain.values.patterns import pattern
 from stockyard.errors import IdempotencyConflict, InvalidInput, RequestInProgress
 
 LIFE = timedelta(hours=24)
 LEASE = timedelta(seconds=60)
 SALT_BYTES = 16
-_KEY = re.compile(r"[ -~]{1,255}")
+_KEY = pattern(r"[ -~]{1,255}")
 
 
 class Keys(Protocol):

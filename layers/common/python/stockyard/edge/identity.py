@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Mapping
 from enum import Flag
 from typing import Any
 
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.values.frozen import dataclass
+from stockyard.domain.values.patterns import pattern
 from stockyard.domain.values.rights import of_person
 from stockyard.errors import Forbidden, Unauthorized
 
 TENANT_HEADER = "x-stockyard-tenant"
-_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_TENANT = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _SHARED_CLAIMS = ("iss", "sub", "jti", "azp", "client_id")
-_ORGANIZATION_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
+_ORGANIZATION_ID = pattern(r"[A-Za-z0-9-]{1,64}")
+_UNPRINTABLE = pattern(r"[^\x20-\x7e]")
 
 
 class Roles(Flag):

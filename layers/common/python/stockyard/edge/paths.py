@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
+from stockyard.domain.values.patterns import pattern as later
 from stockyard.errors import MethodNotAllowed, NotFound, StockyardError
 
 TABLE = Path(__file__).with_name("paths.json")
@@ -30,7 +31,7 @@ def methods() -> Mapping[str, tuple[str, ...]]:
 def pattern(template: str) -> re.Pattern[str]:
     """Pattern of the paths of a template; parameters are the named groups."""
     parts = (f"(?P<{part[1:-1]}>[^/]+)" if part.startswith("{") else re.escape(part) for part in template.split("/"))
-    return re.compile("/".join(parts))
+    return later("/".join(parts))
 
 
 def check_parameters(values: Iterable[str]) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from stockyard.domain.values import times
+from stockyard.domain.values.frozen import dataclass
+from stockyard.domain.values.patterns import pattern
 from stockyard.domain.values.rights import OPERATOR
 from stockyard.edge import idempotency, problems
 from stockyard.edge.contract import model_of
@@ -19,7 +19,7 @@ ACCEPTED, REFUSED, COMPLETED = "RequestAccepted", "RequestRefused", "RequestComp
 CORRELATION_ID = "correlation_id"
 OF_EACH = frozenset({"idempotency_key", CORRELATION_ID})
 """Fields that every request may have. A task token of Step Functions fits into a correlation id."""
-_CORRELATION = re.compile(r"[!-~]{1,2048}")
+_CORRELATION = pattern(r"[!-~]{1,2048}")
 
 Message = tuple[str, dict[str, Any]]
 """(detail type, detail)"""

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from stockyard.domain.nodes.offers import SpotPrice
 from stockyard.domain.values.frozen import dataclass
+from stockyard.domain.values.patterns import pattern
 from stockyard.domain.values.quantities import milli
 from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODE_TYPE, OS, ZONE, normal_key
 
@@ -32,7 +33,7 @@ COST_PER_CPU, COST_PER_GIB, COST_PER_OTHER = 10, 2, 10_000
 _GIB = 2**30
 LEAST_GIB = 2
 """Memory that a machine has at least to become a node of a cluster unasked: kubeadm asks for as much of each."""
-_LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
+_LABEL_VALUE = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
 BUILT_IN = frozenset({NODE_TYPE, INSTANCE_TYPE, CAPACITY_TYPE, OS})
 """Properties that Stockyard sets itself, whatever a document says; a node's capacity type is its placement's."""
 

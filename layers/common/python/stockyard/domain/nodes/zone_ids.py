@@ -5,12 +5,12 @@ Which id a zone has is known for the places where machines can stand. There a re
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
+from stockyard.domain.values.patterns import pattern
 from stockyard.domain.values.requirements import ZONE, Requirement, Requirements
 
-_KEY = re.compile(r"topology\.[a-z0-9.-]+/zone-id")
+_KEY = pattern(r"topology\.[a-z0-9.-]+/zone-id")
 
 
 def is_zone_id(key: str) -> bool:

@@ -16,6 +16,7 @@ from stockyard.domain.pools import schedules
 from stockyard.domain.pools.schedules import Schedule
 from stockyard.domain.values import durations
 from stockyard.domain.values.frozen import dataclass
+from stockyard.domain.values.patterns import pattern
 
 EMPTY, DRIFTED, UNDERUTILIZED = "Empty", "Drifted", "Underutilized"
 EXPIRED = "Expired"
@@ -24,7 +25,7 @@ UNBOUNDED = 2**31 - 1
 """What is allowed where no budget says anything."""
 DEFAULT_NODES = "10%"
 """``nodes`` of the one budget of a pool that says nothing of budgets."""
-_NODES = re.compile(r"([0-9]{1,9})(%?)", re.ASCII)
+_NODES = pattern(r"([0-9]{1,9})(%?)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
+from stockyard.domain.values.patterns import pattern
 
 NEVER = "Never"
 LARGEST_SECONDS = (2**63 - 1) // 10**9
 """The longest duration that Go holds, some 292 years."""
 _UNITS = {"s": 1, "m": 60, "h": 3600}
-_PART = re.compile(r"([0-9]{1,9})([smh])")
+_PART = pattern(r"([0-9]{1,9})([smh])")
 _GO_UNITS = {"ns": 1e-9, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, **_UNITS}
 _GO_PART = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h)"
-_GO = re.compile(rf"([+-]?)(0|(?:{_GO_PART})+)")
-_GO_PARTS = re.compile(r"([0-9.]+)([a-z\u00b5\u03bc]+)")
+_GO = pattern(rf"([+-]?)(0|(?:{_GO_PART})+)")
+_GO_PARTS = pattern(r"([0-9.]+)([a-z\u00b5\u03bc]+)")
 _LONGEST_TEXT = 128
 
 

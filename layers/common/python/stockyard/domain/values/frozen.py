@@ -18,6 +18,8 @@ _METHODS = ("__init__", "__repr__", "__eq__", "__hash__")
 """Methods that the standard library makes of a frozen class, and that wait here."""
 _FACTS = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
 """Facts of a class that the standard library keeps, and that wait here."""
+_FIRST, _LATER = ("__init__", *_FACTS), _METHODS[1:]
+"""Parts that are made together. Most classes of which a first request makes a value are never shown or compared."""
 _OWN = {*_METHODS, *_FACTS, "__slots__", "__setattr__", "__delattr__", "__getstate__", "__setstate__"}
 _PLAIN = {"frozen", "slots", "kw_only"}
 _INSTANCES = ("__dict__", "__weakref__")
@@ -37,11 +39,12 @@ else:
         source = {name: value for name, value in vars(cls).items() if name not in _INSTANCES}
         own_fields = _own_fields(cls)
         record_class = _with_slots(cls, source, own_fields) if options.get("slots") else _with_defaults(cls, own_fields)
-        make_whole = partial(_make_whole, record_class, source, options.get("kw_only", False))
-        for name in _METHODS:
-            setattr(record_class, name, _waiting(record_class, name, make_whole))
-        for name in _FACTS:
-            setattr(record_class, name, _Fact(record_class, name, make_whole))
+        kw_only = options.get("kw_only", False)
+        for names in (_FIRST, _LATER):
+            make = partial(_make, record_class, names, source, kw_only)
+            for name in names:
+                waiting = _waiting(record_class, name, make) if name in _METHODS else _Fact(record_class, name, make)
+                setattr(record_class, name, waiting)
         _freeze(record_class, frozenset(own_fields))
         return record_class
 
@@ -90,36 +93,40 @@ def _with_defaults(cls: Any, own_fields: Sequence[str]) -> Any:
     return cls
 
 
-def _make_whole(record_class: Any, source: dict[str, Any], kw_only: bool) -> None:
-    """Have the standard library make all that waits."""
+def _make(record_class: Any, names: Sequence[str], source: dict[str, Any], kw_only: bool) -> None:
+    """Have the standard library make these of a class."""
     # A class of the same fields, whose methods name no class: they are as good for this one.
     twin: Any = type(record_class.__name__, record_class.__bases__, dict(source))
     twin.__qualname__ = record_class.__qualname__
-    dataclasses.dataclass(twin, frozen=True, kw_only=kw_only)
-    for name in (*_FACTS, *_METHODS):
+    later = names is _LATER
+    dataclasses.dataclass(twin, frozen=True, kw_only=kw_only, init=not later, repr=later, eq=later)
+    if not later:
+        parameters = twin.__dataclass_params__
+        parameters.repr = parameters.eq = True
+    for name in names:
         setattr(record_class, name, vars(twin)[name])
 
 
 class _Fact:
     """What a class knows of its fields, for whoever asks first."""
 
-    __slots__ = ("_make_whole", "_name", "_record_class")
+    __slots__ = ("_make", "_name", "_record_class")
 
-    def __init__(self, record_class: Any, name: str, make_whole: Callable[[], None]) -> None:
-        self._record_class, self._name, self._make_whole = record_class, name, make_whole
+    def __init__(self, record_class: Any, name: str, make: Callable[[], None]) -> None:
+        self._record_class, self._name, self._make = record_class, name, make
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if vars(self._record_class)[self._name] is self:
-            self._make_whole()
+            self._make()
         return vars(self._record_class)[self._name]
 
 
-def _waiting(record_class: Any, name: str, make_whole: Callable[[], None]) -> Callable[..., Any]:
+def _waiting(record_class: Any, name: str, make: Callable[[], None]) -> Callable[..., Any]:
     """Method that has all of the class made at its first call, and then is the one that was made."""
 
     def method(self: Any, /, *arguments: Any, **named: Any) -> Any:
         if vars(record_class)[name] is method:
-            make_whole()
+            make()
         return vars(record_class)[name](self, *arguments, **named)
 
     method.__name__ = name

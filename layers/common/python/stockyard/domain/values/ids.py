@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from datetime import datetime
+
+from stockyard.domain.values.patterns import pattern
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _SKEW = 60_000
 """Milliseconds that two clocks may differ."""
-_ID = re.compile(r"^(clu|op|ncl|ntp|npr|spr|cpr|nev|lgr|evt|aud|out|cmd|sit|run|osi)_[0-9A-HJKMNP-TV-Z]{26}$")
+_ID = pattern(r"^(clu|op|ncl|ntp|npr|spr|cpr|nev|lgr|evt|aud|out|cmd|sit|run|osi)_[0-9A-HJKMNP-TV-Z]{26}$")
 
 CLUSTER, OPERATION, EVENT, AUDIT, OUTBOX = "clu", "op", "evt", "aud", "out"
 NODE_CLAIM, NODE_TYPE, NODE_PROVIDER, NODE_ENVIRONMENT, COMMAND = "ncl", "ntp", "npr", "nev", "cmd"

@@ -5,15 +5,16 @@ The unit depends on the resource: a core for ``cpu``, a byte for ``memory``, one
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+
+from stockyard.domain.values.patterns import pattern
 
 LARGEST = 2**63 - 1
 """The largest number of units that Kubernetes holds."""
 _LONGEST = 64
 _SUFFIXES = "n u m k M G T P E Ki Mi Gi Ti Pi Ei"
 _EXPONENT_DIGITS = 3
-_QUANTITY = re.compile(r"([-+]?)([0-9]*)\.?([0-9]*)(?:[eE]([-+]?)([0-9]+)|([a-zA-Z]*))")
+_QUANTITY = pattern(r"([-+]?)([0-9]*)\.?([0-9]*)(?:[eE]([-+]?)([0-9]+)|([a-zA-Z]*))")
 """Sign, whole digits, digits of the fraction; sign and digits of the exponent, or a suffix."""
 _THOUSANDTHS: Mapping[str, tuple[int, int]] = {
     "n": (1, 10**6),

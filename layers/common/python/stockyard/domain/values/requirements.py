@@ -6,11 +6,11 @@ empty finite set means that the key must be absent.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stockyard.domain.values.frozen import dataclass
+from stockyard.domain.values.patterns import pattern
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST = "In", "NotIn", "Exists", "DoesNotExist"
 _BOUNDS: Mapping[str, tuple[bool, int]] = {"Gt": (True, 1), "Gte": (True, 0), "Lt": (False, -1), "Lte": (False, 0)}
@@ -37,7 +37,7 @@ _ALIASES: Mapping[str, str] = {
     "topology.gke.io/zone": ZONE,
 }
 """Former spellings of labels, and spellings of vendors. Those that drivers of volumes have are ``_OF_DRIVERS``."""
-_OF_DRIVERS = re.compile(r"topology\.(?:[^/]+\.)?csi\.[^/]+/(?:k8s-)?(zone|region)")
+_OF_DRIVERS = pattern(r"topology\.(?:[^/]+\.)?csi\.[^/]+/(?:k8s-)?(zone|region)")
 """The label by which a CSI driver knows zones or regions: ``topology.``, the driver's name, and what it is."""
 
 

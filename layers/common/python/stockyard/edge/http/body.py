@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 
+from stockyard.domain.values.patterns import pattern
 from stockyard.edge.identity import header
 from stockyard.errors import BodyTooLarge, MalformedBody, UnsupportedMediaType
 
@@ -25,7 +26,7 @@ YAML = "application/yaml"
 _KINDS_OF_YAML = frozenset({YAML, "application/x-yaml", "text/yaml", "text/x-yaml"})
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 _NO_MARKS = bytes(set(range(256)) - set(b'[]{}"\\'))
-_STRINGS, _NO_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL), re.compile(r"[^][{}]+")
+_STRINGS, _NO_BRACKETS = pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL), pattern(r"[^][{}]+")
 """A string, to its end if it has one, or a bracket."""
 _EXPECTED = (
     ("Expecting value", "a value is expected"),

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from typing import Any
 
+from stockyard.domain.values.patterns import pattern
 from stockyard.errors import PreconditionFailed, PreconditionRequired
 
 PATTERN = '^"(0|[1-9][0-9]{0,14})(-[0-9a-f]{12})?"$'
 """What every tag looks like."""
-_TAG = re.compile(PATTERN[1:-1])
+_TAG = pattern(PATTERN[1:-1])
 
 
 def tag(version: int, digest: str = "") -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.month_budgets import Scope
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import UNSEEN, Cluster
+from stockyard.domain.values.frozen import dataclass
 from stockyard.operations.costs.budgets import (
     NEVER_BILLED,
     BudgetScope,

@@ -15,13 +15,9 @@ from stockyard.lifecycle.clusters.cluster import MOVES
 from stockyard.lifecycle.operation import new_operation
 from stockyard.lifecycle.phases import DELETE_CLUSTER
 from stockyard.operations.cloud_accounts.of_provider import users_of_cluster
-from stockyard.operations.clusters.changes.queue import closed_writes
-from stockyard.operations.clusters.changes.resume import resume_cluster
-from stockyard.operations.costs.parts import price_items
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, change_writes, until_written
 from stockyard.operations.engine.find import find_cluster
 from stockyard.operations.engine.ledger import lines_of, places, planned_removals
-from stockyard.operations.pricing import plan_of, removal_verdict
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 
@@ -35,11 +31,12 @@ def delete_cluster(services: Services, id_or_name: str, actor: str) -> Cluster:
 
     A deletion that is blocked is tried again at once, of its nodes too: who asks again has mended the cause.
     """
-    from stockyard.operations.clusters.nodes import claims_of
-    from stockyard.operations.node_claims.delete import delete_claim
-
     cluster = find_cluster(services, id_or_name)
     if cluster.status == "deleting":
+        from stockyard.operations.clusters.changes.resume import resume_cluster
+        from stockyard.operations.clusters.nodes import claims_of
+        from stockyard.operations.node_claims.delete import delete_claim
+
         current = services.store.get(Operation, cluster.operation_id) if cluster.operation_id else None
         for claim in claims_of(services, cluster):
             if claim.deleting:
@@ -101,6 +98,10 @@ def check_hosts_nothing(services: Services, cluster: Cluster) -> None:
 
 def _unqueued(services: Services, cluster: Cluster, actor: str) -> list[Write]:
     """The ends of the changes that waited for their turn."""
+    if not cluster.queue:
+        return []
+    from stockyard.operations.clusters.changes.queue import closed_writes
+
     error = OperationError("ClusterCouldNotBeChanged", "checks", "The cluster was deleted before it began.", "")
     waiting = [operation for name in cluster.queue if (operation := services.store.get(Operation, name)) is not None]
     return [write for operation in waiting for write in closed_writes(services, operation, error, actor)]
@@ -109,7 +110,9 @@ def _unqueued(services: Services, cluster: Cluster, actor: str) -> list[Write]:
 def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
     """The dry run: everything on the ledger, the client, the node claims, and the price that ends."""
     from stockyard.operations.clusters.nodes import claims_of
+    from stockyard.operations.costs.parts import price_items
     from stockyard.operations.node_claims import delete as delete_claim
+    from stockyard.operations.pricing import plan_of, removal_verdict
 
     cluster = find_cluster(services, id_or_name)
     check_hosts_nothing(services, cluster)
