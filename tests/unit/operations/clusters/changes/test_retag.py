@@ -18,7 +18,7 @@ from stockyard.errors import (
 )
 from stockyard.lifecycle.clusters.cluster import MOST_STALE_KEYS
 from stockyard.lifecycle.phases import DEGRADED, RETAG_CLUSTER, TAGS_APPLIED
-from stockyard.operations.clusters import phases
+from stockyard.operations.clusters.changes import retag
 from stockyard.operations.clusters.changes.change import change_cluster
 from stockyard.operations.clusters.phases import RUNNER
 from stockyard.operations.clusters.removal.delete import delete_cluster
@@ -187,7 +187,7 @@ def test_tags_of_a_cluster_that_is_being_made_follow_when_it_is_ready(world: Wor
 
 def test_sweep_begins_what_a_crash_has_left(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(phases, "start_if_due", lambda *_: False)
+        patched.setattr(retag, "start_if_due", lambda *_: False)
         cluster = created_while_tags_change(world)
     assert sweep_cluster(world.services, cluster) == "retagging"
     assert sweep_cluster(world.services, world.cluster(cluster)) is None

@@ -108,7 +108,7 @@ def _make(record_class: Any, names: Sequence[str], source: dict[str, Any], kw_on
 
 
 class _Fact:
-    """What a class knows of its fields, for whoever asks first."""
+    """A fact of a class and its fields, made for whoever asks first."""
 
     __slots__ = ("_make", "_name", "_record_class")
 
