@@ -56,7 +56,7 @@ soak: $(STAMP)  ## The same tests with the full counts, those parts that changed
 check: $(STAMP)  ## Lint, format, types, import rules, generated files, validators of others
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy app.py functions layers/common/python/stockyard stacks local client/stockyard_client constructs/stockyard_cdk constructs/stockyard_stack_resources benchmarks agent tests/harness tests/soak
+	@$(BIN)/mypy app.py functions layers/common/python/stockyard stacks local client/stockyard_client constructs/stockyard_cdk constructs/stockyard_stack_resources benchmarks agent tests
 	@$(BIN)/lint-imports
 	@$(BIN)/lint-imports --config constructs/.importlinter
 	@$(BIN)/python -m local.openapi --check

@@ -81,9 +81,8 @@ def doors(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Door]]:
         if kind not in running:
             if kind == "keycloak":
                 cloud = request.getfixturevalue("real")
-                running[kind] = Door(
-                    Realm(cloud.issuer, *cloud.identity_admin(), cloud.environment["STOCKYARD_PASSWORD"])
-                )
+                client_id, secret = cloud.identity_admin()
+                running[kind] = Door(Realm(cloud.issuer, client_id, secret, cloud.environment["STOCKYARD_PASSWORD"]))
             else:
                 stand_in.start()
                 running[kind] = Door(stand_in)

@@ -156,7 +156,7 @@ class World:
                 outcome: Outcome = getattr(self.case.driver, method)(phase, self.work(phase, operation))
                 if outcome.done:
                     facts = {name: outcome.facts[name] for name in FACTS if name in outcome.facts}
-                    self.cluster = replace(self.cluster, **facts)  # type: ignore[arg-type]
+                    self.cluster = replace(self.cluster, **facts)
                     break
                 assert outcome.message
                 assert outcome.wait_seconds > 0
@@ -275,32 +275,32 @@ def test_other_tags_reach_everything_and_ours_stay(world: World) -> None:
 
 
 def test_snapshots_are_listed_and_removed_and_one_is_read_at_a_time(world: World) -> None:
-    driver = world.case.driver
-    if driver.snapshot_keeper is None:
+    keeper = world.case.driver.snapshot_keeper
+    if keeper is None:
         return  # The port is one that a driver need not have.
     world.run("ensure", world.creation)
     work, old, new = world.work("identity"), "20260101T000000Z", "20260101T060000Z"
-    store = driver.snapshot_store(world.cluster)
+    store = keeper.snapshot_store(world.cluster)
     assert store is not None
-    assert list(driver.snapshots(work)) == []
-    assert driver.snapshot(work, old) is None
+    assert list(keeper.snapshots(work)) == []
+    assert keeper.snapshot(work, old) is None
     inventory.put_object("222222222222", store.bucket, store.key(old), {"release": "1.35.4"})
     inventory.put_object("222222222222", store.bucket, store.key(new), {"release": "1.35.4"})
-    assert [snapshot.id for snapshot in driver.snapshots(work)] == [new, old]
-    snapshot = driver.snapshot(work, old)
+    assert [snapshot.id for snapshot in keeper.snapshots(work)] == [new, old]
+    snapshot = keeper.snapshot(work, old)
     assert snapshot is not None
     assert (snapshot.id, snapshot.kubernetes_version) == (old, "1.35")
     things = world.lines()
     for _ in range(2):
-        driver.open_snapshot(work, new)
+        keeper.open_snapshot(work, new)
     for _ in range(2):
-        driver.close_snapshots(work)
+        keeper.close_snapshots(work)
     assert [(line.kind, line.key, line.vendor_id) for line in world.lines()] == [
         (line.kind, line.key, line.vendor_id) for line in things
     ]
     for _ in range(2):
-        driver.remove_snapshots(work, [old])
-    assert [snapshot.id for snapshot in driver.snapshots(work)] == [new]
-    assert driver.kept_snapshots(world.cluster) == []
+        keeper.remove_snapshots(work, [old])
+    assert [snapshot.id for snapshot in keeper.snapshots(work)] == [new]
+    assert keeper.kept_snapshots(world.cluster) == []
     without = replace(world.cluster, settings={**world.cluster.settings, "etcd_backup": None})
-    assert driver.snapshot_store(without) is None
+    assert keeper.snapshot_store(without) is None

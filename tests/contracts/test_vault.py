@@ -10,7 +10,7 @@ import pytest
 
 from local.vault.server import Vault, VaultServer, app_role, ask
 from stockyard.errors import CredentialsRevoked, PermissionDenied, VendorRefused
-from stockyard.providers.clouds.cudo import access
+from stockyard.providers.clouds.cudo.vault import Vault as AccountVault
 from stockyard.providers.clouds.cudo.vault import VaultClient
 from tests.harness.worlds import vaults
 
@@ -39,7 +39,7 @@ def token(vault: Vault, role: tuple[str, str]) -> str:
 
 
 def client_of(vault: Vault, role_id: str, secret_id: str) -> VaultClient:
-    return VaultClient(access.Vault("https://vault.example.test", role_id, secret_id), url=vault.url)
+    return VaultClient(AccountVault("https://vault.example.test", role_id, secret_id), url=vault.url)
 
 
 def login(vault: Vault, role_id: str, secret_id: str) -> tuple[int, Any]:

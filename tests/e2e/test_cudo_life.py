@@ -137,6 +137,6 @@ def test_a_deletion_leaves_nothing(
     assert operation["status"] == "succeeded", operation["error"]
     assert [phase["name"] for phase in operation["phases"]] == REMOVED
     assert served.call("DELETE", "/v1/node-providers/dallas").status in (200, 202, 204)
-    leftovers = [*cudo.vms(), *cudo.disks(), *cudo.networks(), *cudo.security_groups()]
+    leftovers: list[Any] = [*cudo.vms(), *cudo.disks(), *cudo.networks(), *cudo.security_groups()]
     assert [thing.id for thing in leftovers if cluster["client_id"][-12:] in thing.id] == []
     assert not (served.home / "logs" / "cudo-outside.log").exists(), "requests that the vendor's document does not know"

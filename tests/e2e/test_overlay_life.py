@@ -153,7 +153,7 @@ def test_its_deletion_leaves_nothing(
 ) -> None:
     operation = remove(cluster["id"])
     assert operation["status"] == "succeeded", operation["error"]
-    leftovers = [*cudo.vms(), *cudo.networks(), *cudo.security_groups()]
+    leftovers: list[Any] = [*cudo.vms(), *cudo.networks(), *cudo.security_groups()]
     assert [thing.id for thing in leftovers if cluster["client_id"][-12:] in thing.id] == []
     elb = served.aws("elbv2", ACME_ACCOUNT)
     assert [group for group in elb.describe_target_groups()["TargetGroups"] if group["Protocol"] == "UDP"] == []

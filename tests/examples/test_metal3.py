@@ -48,7 +48,7 @@ class ExampleLife(BareMetalLife):
         account = services.store.get(CloudAccount, NUMBER)
         assert account is not None
         moment = services.now()
-        sheet = services.clouds["kubernetes"].offers(account, "acme", moment)  # type: ignore[attr-defined]
+        sheet = services.clouds["kubernetes"].offers(account, "acme", moment)
         services.store.commit(Put(PriceSheet(ids.account_sheet(NUMBER), moment, sheet)))
         for provider in services.store.list(NodeProvider, limit=10).items:
             if provider.name == "hall":

@@ -71,8 +71,10 @@ def test_failures_are_told_by_mail_and_in_a_chat(chat: _Chat) -> None:
             ("RequestFailed", detail("failed", "VendorRefused")),
         ]
         for kind, body in events:
-            entry = {"EventBusName": "stockyard-prod", "Source": "stockyard", "DetailType": kind}
-            boto3.client("events").put_events(Entries=[{**entry, "Detail": json.dumps(body)}])
+            text = json.dumps(body)
+            boto3.client("events").put_events(
+                Entries=[{"EventBusName": "stockyard-prod", "Source": "stockyard", "DetailType": kind, "Detail": text}]
+            )
         topic = sns_backends[OWN_ACCOUNT][REGION].topics[deployed.refs["Alerts"]]
         mails = [sent[1] for sent in topic.sent_notifications]
     reasons = ["Operation op_1: VendorRefused", "NodeClaim op_1: LaunchRefused", "Quota op_1: BudgetReached"]

@@ -22,6 +22,7 @@ from stockyard.domain.pools.disruption_records import ClusterDisruption
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Event, NodeClaim
 from stockyard.operations.fleet.disruption import run
+from stockyard.operations.fleet.disruption.carry_out import start
 from stockyard.operations.fleet.disruption.disruptor import Disruptor
 from stockyard.operations.fleet.pools.pools import claims_of
 from stockyard.operations.fleet.templates import supply
@@ -125,7 +126,7 @@ class Town:
         town.reports = rig.reports()
         town.agent = rig.agent(reports=town.reports)
         nodes.meanwhile = town.agent_works
-        monkeypatch.setattr(run, "start", town._recording(run.start))
+        monkeypatch.setattr(run, "start", town._recording(start))
         return town
 
     def minute(self) -> None:

@@ -31,7 +31,7 @@ class OpenCrowd(Crowd):
     def _answer(self, request: httpx.Request) -> httpx.Response:
         with self.lock:
             self.yard.operate()
-        return RealHost.answer(self.yard, request)  # type: ignore[arg-type]
+        return RealHost.answer(self.yard, request)
 
 
 class RealMachines(Yard):
@@ -48,7 +48,7 @@ def test_no_host_has_two_consumers_however_many_want_it_at_once(
     count, host_count = (CLAIMS, HOSTS) if soaking else (FEW_CLAIMS, FEW_HOSTS)
     yard = RealYard(web, {f"m{each:02d}": {"kind": KIND} for each in range(host_count)})
     try:
-        crowd = OpenCrowd(yard)  # type: ignore[arg-type]
+        crowd = OpenCrowd(yard)
         claims = [crowd.claim(number) for number in range(count)]
         with ThreadPoolExecutor(WORKERS) as pool:
             ends = list(pool.map(crowd.launch, claims))
@@ -67,7 +67,7 @@ def test_machines_that_are_made_and_deleted_leave_nothing(
 ) -> None:
     host = RealVirtualMachines(web)
     try:
-        yard, count = RealMachines(host=host), MACHINES if soaking else FEW_MACHINES  # type: ignore[arg-type]
+        yard, count = RealMachines(host=host), MACHINES if soaking else FEW_MACHINES
         assert len({yard.launch(number).facts["machine_id"] for number in range(count)}) == count
         before = {resource: len(host.objects(resource)) for resource in RESOURCES}
         assert before == dict.fromkeys(RESOURCES, count)

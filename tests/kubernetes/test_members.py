@@ -50,7 +50,7 @@ class Plane:
         self.stockyard.ready.clear()
         boot = self._boot(minor, CLUSTER)
         digest = hashlib.sha256(NETWORK_MANIFEST.encode()).hexdigest()
-        boot.files["/etc/stockyard/manifests/sums"] = File(f"{digest}  {MANIFEST}\n")  # type: ignore[index]
+        boot.files["/etc/stockyard/manifests/sums"] = File(f"{digest}  {MANIFEST}\n")
         self.living = [name]
         self._switch_on(name, boot, minor)
         self.town.targets(name)

@@ -17,7 +17,7 @@ from agent.stockyard_agent.authority import pin
 from agent.stockyard_agent.overlay import NAME, OverlayList
 from local.kubernetes.real.client import MERGE, Refused
 from stockyard.machines import manifests, on_machine
-from stockyard.machines.on_machine.stockyard_overlay import peers, stockyard_overlay_report
+from stockyard.machines.on_machine import stockyard_overlay
 from tests.kubernetes.conftest import Cluster, machine_program, machine_values
 from tests.kubernetes.rigs import RealRig, until
 from tests.kubernetes.test_join import Machines, machines  # noqa: F401 - a fixture
@@ -25,6 +25,8 @@ from tests.kubernetes.test_kubeadm import BALANCED, node_program  # noqa: F401 -
 from tests.kubernetes.test_manifests import fetched
 from tests.unit.agent.rig import TOKEN
 
+overlay_program: Any = stockyard_overlay
+peers, stockyard_overlay_report = overlay_program.peers, overlay_program.stockyard_overlay_report
 ON_MACHINE = Path(on_machine.__file__).parent
 CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 PEERS = [{"address": "100.64.0.1", "key": "k" * 43 + "=", "hub": True, "endpoints": ["api.test:51820"]}]

@@ -14,7 +14,7 @@ from moto.s3.models import s3_backends
 from werkzeug.serving import make_server
 
 from local.kubernetes.real import build
-from stockyard.machines import control_plane
+from stockyard.machines.cloud_config import MACHINE_PATH
 from tests.kubernetes.members import town as towns
 from tests.kubernetes.members.stockyard import PLACE, PORT, SNAPSHOT, URL, Stockyard
 from tests.kubernetes.members.town import GATEWAY, Town
@@ -23,7 +23,6 @@ from tests.kubernetes.test_members import NEW, SECRET, Plane
 pytestmark = pytest.mark.timeout(900)
 
 S3_PORT = 8081
-MACHINE = control_plane.MACHINE_PATH
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +55,11 @@ def stored(plane: Plane) -> bytes:
     plane.write("before")
     authority = plane.on("first", "cat", "/etc/kubernetes/pki/ca.key")
     environment = [f"{name}={value}" for name, value in plane.town.environment.items()]
-    plane.on("first", "env", *environment, "python3", MACHINE, "backup")
+    plane.on("first", "env", *environment, "python3", MACHINE_PATH, "backup")
     plane.write("later")
     content: bytes = s3_backends["123456789012"]["aws"].get_object(PLACE["bucket"], PLACE["key"]).value
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
-        texts = [archive.extractfile(name).read() for name in archive.getnames()]  # type: ignore[union-attr]
+        texts = [archive.extractfile(name).read() for name in archive.getnames()]
     for text in texts:
         assert authority.encode() not in text
         assert SECRET.encode() not in text

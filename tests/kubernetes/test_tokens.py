@@ -97,7 +97,7 @@ def as_list(documents: list[dict[str, Any]]) -> str:
 def test_who_may_look_cannot_write(tokens: Cluster):
     tokens.client("admin").apply(CONFIG)
     viewer = tokens.client("viewer")
-    assert viewer.get("v1", "ConfigMap", "a")["data"] == {"x": "1"}  # type: ignore[index]
+    assert viewer.get("v1", "ConfigMap", "a")["data"] == {"x": "1"}
     assert "a" in [item["metadata"]["name"] for item in viewer.list("v1", "ConfigMap", "default")]
     for attempt in (
         lambda: viewer.apply({**CONFIG, "data": {"x": "2"}}),
@@ -107,13 +107,13 @@ def test_who_may_look_cannot_write(tokens: Cluster):
     ):
         with pytest.raises(PermissionDenied, match="403 Forbidden"):
             attempt()
-    assert viewer.get("v1", "ConfigMap", "a")["data"] == {"x": "1"}  # type: ignore[index]
+    assert viewer.get("v1", "ConfigMap", "a")["data"] == {"x": "1"}
 
 
 def test_who_works_in_a_cluster_gives_no_rights(tokens: Cluster):
     operator = tokens.client("operator")
     operator.apply(SECRET)
-    assert operator.get("v1", "Secret", "s")["data"] == SECRET["data"]  # type: ignore[index]
+    assert operator.get("v1", "Secret", "s")["data"] == SECRET["data"]
     with pytest.raises(PermissionDenied):
         operator.apply(ROLE)
     tokens.client("admin").apply(ROLE)

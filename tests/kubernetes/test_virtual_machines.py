@@ -21,6 +21,7 @@ from local.kubevirt import VirtControllers, kinds
 from local.kubevirt.controllers import Seconds
 from local.testing.memory_store import MemoryStore
 from stockyard.domain.records import NodeProvider
+from stockyard.errors import InsufficientCapacity
 from stockyard.providers.clouds.kubernetes import host_template
 from stockyard.providers.clouds.kubernetes.cloud import KubernetesHosts
 from stockyard.providers.clouds.kubernetes.features import CAPACITY, KUBEVIRT
@@ -195,7 +196,7 @@ def test_a_quota_of_the_real_api_server_is_read_as_one(host: RealVirtualMachines
     path = f"/api/v1/namespaces/{NAMESPACE}/resourcequotas/none"
     until(lambda: (host.caller.call("GET", path).get("status") or {}).get("hard") == hard, 60)
     try:
-        with pytest.raises(suite.InsufficientCapacity, match="exceeded quota none"):
+        with pytest.raises(InsufficientCapacity, match="exceeded quota none"):
             world.launch()
         assert host.machines() == []
     finally:

@@ -48,7 +48,7 @@ def killed(process: subprocess.Popen[str]) -> None:
 
 def wait(look: object, seconds: float = 10) -> None:
     end, pause = time.monotonic() + seconds, threading.Event()
-    while not look():  # type: ignore[operator]
+    while not look():
         assert time.monotonic() < end, "not in time"
         pause.wait(0.02)
 

@@ -19,7 +19,9 @@ import boto3
 import pytest
 
 from local.aws.accounts import ACME_ACCOUNT, OWN_ACCOUNT, REGION
-from local.cloud import ROOT, LocalCloud, StartError
+from local.cloud import ROOT, LocalCloud
+from local.home import StartError
+from local.kubernetes.simulated import SimulatedCluster
 from local.kubernetes.store import Key
 from local.machines.programs import MACHINE_CONFIG, cloud_init_files
 from local.opentofu.real.build import TOFU
@@ -159,7 +161,9 @@ def test_a_cluster_is_created_and_deleted_without_leftovers(cloud: LocalCloud) -
 def check_life_of_a_node(cloud: LocalCloud, client_id: str) -> None:
     """A claim's instance joins by its own program, is not ready while stopped, and its node is deleted by the agent."""
     (balancer,) = cloud.aws.client("elbv2", cloud.environment).describe_load_balancers()["LoadBalancers"]
-    nodes = cloud.clusters.at(f"{balancer['DNSName']}:6443").api
+    simulated = cloud.clusters.at(f"{balancer['DNSName']}:6443")
+    assert isinstance(simulated, SimulatedCluster)
+    nodes = simulated.api
 
     def node() -> Any:
         with nodes.locked_store() as store:

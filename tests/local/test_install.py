@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -72,7 +73,7 @@ def test_pip_is_lent_where_it_can_be(
 ) -> None:
     def version(name: str) -> str:
         if number is None:
-            raise install.PackageNotFoundError(name)
+            raise PackageNotFoundError(name)
         return number
 
     monkeypatch.setattr(install, "version", version)
@@ -103,7 +104,7 @@ def test_a_python_without_venv_is_told_what_to_install(tmp_path: Path, monkeypat
         (tmp_path / ".venv" / "bin").mkdir(parents=True)
         return SimpleNamespace(returncode=1, stdout="ensurepip is not available.\nOn Debian ...", stderr="")
 
-    monkeypatch.setattr(install.subprocess, "run", fails)
+    monkeypatch.setattr(subprocess, "run", fails)
     with pytest.raises(InstallError, match="python3-venv"):
         environment(tmp_path)
     assert not (tmp_path / ".venv").exists(), "no half of an environment stays"
@@ -115,7 +116,7 @@ def test_a_failed_installation_ends_with_one_sentence(
     (tmp_path / ".venv").mkdir()
     monkeypatch.setattr(install, "environment", lambda root: root / ".venv" / "bin" / "python")
     answer = SimpleNamespace(returncode=2, stdout="", stderr="error: dns error\n")
-    monkeypatch.setattr(install.subprocess, "run", lambda *_arguments, **_options: answer)
+    monkeypatch.setattr(subprocess, "run", lambda *_arguments, **_options: answer)
     monkeypatch.setattr(install, "ROOT", tmp_path)
     monkeypatch.setattr(install.install, "__defaults__", (tmp_path,))
     assert install.main(["run"]) == 1

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from local.cloud import LocalCloud, StartError
+from local.cloud import LocalCloud
 from local.fault_plan import FaultPlan
+from local.home import StartError
+from local.kubernetes.simulated import SimulatedCluster
 from local.kubernetes.store import Key
 from tests.local.test_cloud import EXAMPLE, ended_operation, wait_until
 
@@ -33,7 +35,9 @@ def test_a_warning_leads_to_a_drained_node_and_an_ended_claim(cloud: LocalCloud,
     cluster = cloud.call("POST", "/v1/clusters", {**EXAMPLE, "name": "spots"})
     assert ended_operation(cloud, cluster["operation_id"])["status"] == "succeeded"
     (balancer,) = cloud.aws.client("elbv2", cloud.environment).describe_load_balancers()["LoadBalancers"]
-    nodes = cloud.clusters.at(f"{balancer['DNSName']}:6443").api
+    simulated = cloud.clusters.at(f"{balancer['DNSName']}:6443")
+    assert isinstance(simulated, SimulatedCluster)
+    nodes = simulated.api
     block = {"cloudAccount": 1, "instanceTypes": ["t3.medium"], "capacityTypes": ["spot"]}
     cloud.call("POST", "/v1/node-providers", {"name": "aws", "kind": "ec2", "spec": block})
     spot = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]}

@@ -63,7 +63,8 @@ def cluster(clusters: Clusters, tmp_path: Path) -> SimulatedCluster:
     cluster = clusters.initialized(tmp_path, "ip-10-0-0-5")
     assert isinstance(cluster, SimulatedCluster)
     expires = (datetime.now(UTC) + timedelta(minutes=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    token = tokens.secret_of(*TOKEN.split("."), "ncl_1", "worker", expires)
+    identity, secret = TOKEN.split(".")
+    token = tokens.secret_of(identity, secret, "ncl_1", "worker", expires)
     cluster.api.install([*roles.documents(), token])
     return cluster
 

@@ -45,7 +45,7 @@ def test_a_guest_boots_with_its_machine_and_ends_with_it(monkeypatch: pytest.Mon
     monkeypatch.setattr(kubevirt_guests, "_BOOT", (0.0, 0.01))
     yard = Yard()
     name = yard.launch().facts["machine_id"]
-    guests = KubeVirtGuests(InProcess(yard.host.api), tmp_path / "log", tmp_path / "guests", object())  # type: ignore[arg-type]
+    guests = KubeVirtGuests(InProcess(yard.host.api), tmp_path / "log", tmp_path / "guests", object())
     guests.look()
     until(lambda: "begin" in program.news)
     (place,) = places

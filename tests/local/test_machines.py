@@ -16,7 +16,8 @@ from moto.ec2.models import ec2_backends
 
 from local.aws.corrections.roles import AccessDenied
 from local.kubernetes.clusters import Clusters
-from local.machines.instances import TAG, Machine, Machines
+from local.machines.booted import Machine
+from local.machines.instances import TAG, Machines
 from local.machines.metadata import InstanceData, Metadata
 from local.machines.programs import cloud_init_files
 
@@ -80,8 +81,8 @@ def test_an_instance_has_a_root_of_its_own_where_sdks_of_aws_ask(metadata: Metad
 
 
 def test_tags_are_served_only_to_instances_with_tags_enabled(metadata: Metadata) -> None:
-    metadata.add("i-1", InstanceData("us-east-1", dict, tags=lambda: {"stockyard:resource": "ncl_1"}))  # type: ignore[arg-type]
-    metadata.add("i-2", InstanceData("us-east-1", dict))  # type: ignore[arg-type]
+    metadata.add("i-1", InstanceData("us-east-1", dict, tags=lambda: {"stockyard:resource": "ncl_1"}))
+    metadata.add("i-2", InstanceData("us-east-1", dict))
     _, token = get(f"{metadata.url}/i-1/latest/api/token", "PUT")
     path = "latest/meta-data/tags/instance"
     for name in ("stockyard:resource", "stockyard%3Aresource"):

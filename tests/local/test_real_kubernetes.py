@@ -15,7 +15,8 @@ from moto.elbv2.models import ELBv2Backend
 
 from local.authority import Authority, trusted
 from local.aws.corrections.compute.balancers import addressed_balancers
-from local.cloud import LocalCloud, StartError
+from local.cloud import LocalCloud
+from local.home import StartError
 from local.identity.server import IdentityServer
 from local.kubernetes.cluster import InitFailed
 from local.kubernetes.real import build
@@ -99,7 +100,7 @@ def test_a_load_balancer_is_named_by_its_address(monkeypatch: pytest.MonkeyPatch
     balancer = SimpleNamespace(dns_name="name.elb.amazonaws.com")
     monkeypatch.setattr(ELBv2Backend, "create_load_balancer", lambda _backend, **_named: balancer)
     with addressed_balancers(lambda: "127.1.2.3"):
-        ELBv2Backend.create_load_balancer(None, name="api")  # type: ignore[arg-type, call-arg]
+        ELBv2Backend.create_load_balancer(None, name="api")
     assert balancer.dns_name == "127.1.2.3"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,8 +33,8 @@ class Api:
 @pytest.fixture
 def console(monkeypatch: pytest.MonkeyPatch) -> Console:
     moments = iter(range(1000))
-    monkeypatch.setattr(show.time, "sleep", lambda _: None)
-    monkeypatch.setattr(show.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "monotonic", lambda: next(moments))
     return Console(file=io.StringIO(), width=200)
 
 

@@ -38,7 +38,11 @@ class Yard:
         return self.shown
 
     def record(self, kind: type[Any], tenant: str, record_id: str) -> Any:
-        records = {NodeClaim: CLAIM, NodeProvider: PROVIDER, Cluster: CLUSTER}
+        records: dict[type[Any], Any] = {
+            NodeClaim: CLAIM,
+            NodeProvider: PROVIDER,
+            Cluster: CLUSTER,
+        }
         return records[kind] if (tenant, records[kind].id) == ("acme", record_id) else None
 
     def at(self, endpoint: str) -> Yard:
@@ -60,7 +64,7 @@ def yard() -> Yard:
 
 @pytest.fixture
 def watch(yard: Yard) -> SimulatedNodes:
-    return SimulatedNodes(yard, yard)  # type: ignore[arg-type]
+    return SimulatedNodes(yard, yard)
 
 
 def test_a_node_has_what_its_claim_and_its_type_say(yard: Yard, watch: SimulatedNodes) -> None:
@@ -88,7 +92,7 @@ def test_it_is_not_ready_while_its_machine_is_off_or_gone(yard: Yard, watch: Sim
     watch.look()
     (node,) = yard.nodes.values()
     for power, on in (("Off", False), ("On", True)):
-        yard.shown = {("acme", MACHINE.id): replace(MACHINE, power=power)}  # type: ignore[arg-type]
+        yard.shown = {("acme", MACHINE.id): replace(MACHINE, power=power)}
         watch.look()
         assert node["on"] is on
     yard.shown = {}

@@ -72,7 +72,7 @@ OPERATION = st.one_of(
 def world() -> Iterator[tuple[dict[str, Any], Counts[str]]]:
     """Inside this context clients ask moto's table, or the other, by ``table``; the units are counted by it."""
     units: Counts[str] = Counts()
-    lean = LeanTable(lambda kind, _, n: units.update({f"lean {kind}": n}))  # type: ignore[dict-item]
+    lean = LeanTable(lambda kind, _, n: units.update({f"lean {kind}": n}))
     table: dict[str, Any] = {"name": "moto"}
 
     def call(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:

@@ -51,9 +51,8 @@ def hard(pods: int, steps: int | None = None) -> Problem:
     chance = Random(pods)
     room = {"cpu": 64_000, "memory": 64_000_000, "pods": 110_000}
     ways = (Offering("on-demand", ("a", "b", "c"), 1.0),)
-    kinds = tuple(
-        NodeType(f"p.t{n}", "p", {}, *[{k: v // n for k, v in room.items()}] * 2, 0, ways) for n in range(1, 9)
-    )
+    sizes = [(n, {k: v // n for k, v in room.items()}) for n in range(1, 9)]
+    kinds = tuple(NodeType(f"p.t{n}", "p", {}, size, size, 0, ways) for n, size in sizes)
     named = []
     for number in range(pods):
         labels = (("app", f"app-{number % 20}"),)

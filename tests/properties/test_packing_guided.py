@@ -11,6 +11,7 @@ import pytest
 from local.testing.packing_checker import faults
 from stockyard.scheduling.host_ports import PortBits
 from stockyard.scheduling.packing import guided, plan
+from stockyard.scheduling.packing.classes import Level
 from stockyard.scheduling.packing.plan import Plan, pack
 from tests.harness.stories.packing_problems import plan_document, problem_of, random_problem
 
@@ -53,7 +54,7 @@ def test_proposals_lead_to_plans_that_obey_the_rules_and_are_not_dearer(
 
 
 MUTANTS: dict[str, tuple[object, str, object]] = {
-    "hosts": (guided.Level, "allows_host", lambda self, host: True),
+    "hosts": (Level, "allows_host", lambda self, host: True),
     "ports": (PortBits, "refused", 0),
 }
 

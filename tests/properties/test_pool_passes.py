@@ -130,7 +130,7 @@ class PoolPasses(RuleBasedStateMachine):
                 between(chance, depth - 1)
 
         _counts["passes"] += 1
-        store: Any = Between(self.nodes.registry.store("acme"), first)  # type: ignore[arg-type]
+        store: Any = Between(self.nodes.registry.store("acme"), first)
         services = replace(self.nodes.services, store=store)
         Autoscaler(self.nodes.registry, lambda _: services).woken("acme", self.cluster.id)
 

@@ -102,9 +102,9 @@ class Schedulers(RuleBasedStateMachine):
                 self._pass(chance, depth - 1, chance.random() < 0.5)
 
         _counts["passes"] += 1
-        store = Between(self.nodes.registry.store("acme"), first)  # type: ignore[arg-type]
+        store = Between(self.nodes.registry.store("acme"), first)
         factories = replace(self.nodes.services.factories, catalogs={})
-        services = replace(self.nodes.services, store=store, factories=factories)  # type: ignore[arg-type]
+        services = replace(self.nodes.services, store=store, factories=factories)
         scheduler = Scheduler(self.nodes.registry, lambda _: services)
         now = self.nodes.clock.advance(0.001)
         if every_claim:
@@ -226,6 +226,6 @@ def test_concurrent_schedulers_never_overcommit(
         # how many passes meet is left to chance, so that no number of examples promises a number of meetings
         runs += 1
         hypothesis.seed(1000 * seed + runs)(Schedulers)
-        run_state_machine_as_test(Schedulers, settings=options)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(Schedulers, settings=options)
         assert _counts["interleavings"] > claims_needed / 20 * runs, "passes hardly ever meet"
     record_property("figure:schedulers", {**_counts, "examples": examples * runs, "seed": seed})

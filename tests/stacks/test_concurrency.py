@@ -9,7 +9,7 @@ from botocore.exceptions import NoCredentialsError
 from botocore.stub import Stubber
 
 import app
-from stacks import concurrency
+from stacks import concurrency, issuer
 from stacks.config import StageConfig, load
 
 ACCOUNT, OTHER = "111111111111", "222222222222"
@@ -74,8 +74,8 @@ def test_the_app_builds_with_what_was_read_or_with_the_setting(
     stage = load("dev", {"dev": {"issuer": "https://id.example.com/realms/stockyard", **settings}})
     configs: list[StageConfig] = []
     monkeypatch.setattr(app, "load", lambda *_: stage)
-    monkeypatch.setattr(app.issuer, "check", lambda _: None)
-    monkeypatch.setattr(app.concurrency, "of_account", lambda *_: 400)
+    monkeypatch.setattr(issuer, "check", lambda _: None)
+    monkeypatch.setattr(concurrency, "of_account", lambda *_: 400)
     from stacks import application
 
     monkeypatch.setattr(application, "build", lambda _, config, **__: configs.append(config))

@@ -25,7 +25,7 @@ def test_stage_config_requires_issuer_only() -> None:
 def test_stage_config_is_frozen() -> None:
     config = load("dev", {"dev": {"issuer": ISSUER}})
     with pytest.raises(dataclasses.FrozenInstanceError):
-        config.stage = "prod"  # type: ignore[misc]
+        config.stage = "prod"
 
 
 def test_stage_config_has_exactly_one_check_per_setting() -> None:

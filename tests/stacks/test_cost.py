@@ -22,6 +22,7 @@ from stockyard.domain.models.manifests.read_manifests import read_manifests
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.prices import HOURS_A_MONTH
 from stockyard.lifecycle.phases import ANY, PROCEDURES
+from stockyard.operations.clusters.access.secret_refresh import REFRESH_SECONDS
 from stockyard.operations.tenant_prices import TenantPrices
 from stockyard.providers.clusters.eks import planning
 from tests.harness import walk
@@ -127,7 +128,7 @@ def test_a_kept_secret_costs_where_it_is_asked_for_and_nothing_elsewhere(
 
     before, once = figures(), sum(cost.kept_secret().values())
     assert 0.05 < once < 0.20
-    monkeypatch.setattr(cost, "SECRET_REFRESH_SECONDS", cost.SECRET_REFRESH_SECONDS / 2)
+    monkeypatch.setattr(cost, "SECRET_REFRESH_SECONDS", REFRESH_SECONDS / 2)
     assert sum(cost.kept_secret().values()) == pytest.approx(2 * once)
     assert figures() == before
 

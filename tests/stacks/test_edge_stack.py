@@ -34,7 +34,7 @@ STAGE = {
 
 
 def configuration(**cloudfront: Any) -> StageConfig:
-    return load("dev", {"dev": {**STAGE, "cloudfront": {**STAGE["cloudfront"], **cloudfront}}})  # type: ignore[dict-item]
+    return load("dev", {"dev": {**STAGE, "cloudfront": {**STAGE["cloudfront"], **cloudfront}}})
 
 
 @pytest.fixture(scope="module")

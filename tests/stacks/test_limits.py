@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import app
+from stacks import issuer
 from stacks.config import NEEDED, StageConfig, load
 from stacks.constructs import triggers
 from stacks.environment import MOST_BYTES, check_size, size_of, variables
@@ -44,7 +45,7 @@ def test_an_environment_that_aws_does_not_take_is_refused() -> None:
 def test_a_sixth_filter_of_the_tables_stream_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = object.__new__(triggers.Triggers)
     with pytest.raises(ConfigError, match="scheduler: 6 filters of the table's stream, and AWS takes 5"):
-        reader._read(None, "scheduler", [{}] * 6, batch=1, age=None)  # type: ignore[arg-type]
+        reader._read(None, "scheduler", [{}] * 6, batch=1, age=None)
 
 
 @pytest.mark.parametrize(("stage", "level"), [("dev", "ALL"), ("prod", "ERROR")])
@@ -64,7 +65,7 @@ def test_workflows_of_production_log_what_fails(stage: str, level: str) -> None:
         name: lambda_.Function.from_function_arn(stack, name, f"arn:aws:lambda:us-east-1:111111111111:function:{name}")
         for name in set(RUNNERS.values())
     }
-    Workflows(stack, "Workflows", config=named, functions=functions)  # type: ignore[arg-type]
+    Workflows(stack, "Workflows", config=named, functions=functions)
     machines = assertions.Template.from_stack(stack).find_resources("AWS::StepFunctions::StateMachine")
     assert {machine["Properties"]["LoggingConfiguration"]["Level"] for machine in machines.values()} == {level}
 
@@ -77,6 +78,6 @@ def test_a_stage_of_another_partition_is_refused(
         config(region=region)
     monkeypatch.setenv("CDK_DEFAULT_REGION", region)
     monkeypatch.setattr(app, "load", lambda *_: config())
-    monkeypatch.setattr(app.issuer, "check", lambda _: None)
+    monkeypatch.setattr(issuer, "check", lambda _: None)
     assert app.main() == 2
     assert f"region: {region} is refused" in capsys.readouterr().err

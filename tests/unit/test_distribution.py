@@ -29,7 +29,7 @@ def test_shared_units_come_first_and_stay_together() -> None:
         *("tests/local/test_cloud.py", "tests/unit/edge/test_body.py", "tests/e2e/test_zones.py"),
     )
     items = [SimpleNamespace(nodeid=f"{file}::{number}") for file in files for number in (1, 2)]
-    ordered(items)  # type: ignore[arg-type]
+    ordered(items)
     assert [item.nodeid for item in items] == [
         f"{files[place]}::{number}" for place in (2, 5, 3, 1, 0, 4) for number in (1, 2)
     ]

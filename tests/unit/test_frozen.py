@@ -93,7 +93,7 @@ def test_a_class_may_inherit():
     assert (numbered.name, numbered) == ("a", Numbered("a", 1))
     assert numbered != Named("a")
     with pytest.raises(dataclasses.FrozenInstanceError):
-        numbered.number = 2  # type: ignore[misc]
+        numbered.number = 2
     assert copy.deepcopy(numbered) == numbered
     assert hash(numbered) == hash(Numbered("a", 1))
     assert repr(numbered) == "Numbered(name='a', number=1)"
@@ -145,7 +145,7 @@ def test_nothing_is_made_of_a_class_before_its_first_use(monkeypatch: pytest.Mon
     place = _point()
 
     @dataclass(frozen=True, slots=True)
-    class Further(place):  # type: ignore[misc, valid-type]
+    class Further(place):  # type: ignore[valid-type]
         """Another place."""
 
         z: int = 0

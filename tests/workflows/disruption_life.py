@@ -92,10 +92,10 @@ class DisruptionLife:
         self.pods = PodsBesideDaemon(yard)
         self.tap = Tap(lambda: self.place, faults=[self.fault] if self.fault else [])
         self.plain = yard.nodes.services.store
-        yard.nodes.services = replace(yard.nodes.services, store=WatchedStore(self.plain, self))  # type: ignore[arg-type]
+        yard.nodes.services = replace(yard.nodes.services, store=WatchedStore(self.plain, self))
         registry: Any = WatchedRegistry(yard.nodes.registry, self)
         self._disruptor = Disruptor(registry, lambda _: yard.nodes.services)
-        self.pods.look = self._look  # type: ignore[method-assign]
+        self.pods.look = self._look
 
     def called(self, name: str, work: Callable[[], T]) -> T:
         """Does a call to the table, or what the fault makes of it."""
@@ -135,9 +135,9 @@ class DisruptionLife:
         return self.wrong
 
     def _live(self, story: Story) -> None:
-        look, self.pods.look = self.pods.look, dict  # type: ignore[method-assign]
+        look, self.pods.look = self.pods.look, dict
         story.begin(self)
-        self.pods.look = look  # type: ignore[method-assign]
+        self.pods.look = look
         before = {claim.id for claim in self.pods.claims()}
         self.pods.fewest = 10**6
         calm = spoilt = 0

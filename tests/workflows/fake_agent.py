@@ -149,5 +149,5 @@ class FakeAgent:
         role = f"vantage-{self.cluster.client_id}-node-role"
         attestor = self.nodes.services.attestor
         assert isinstance(attestor, MemoryAttestor)
-        attestor.identities[PROOF["url"]] = MachineIdentity(self.account, role, claim.machine_id or "")  # type: ignore[index]
+        attestor.identities[PROOF["url"]] = MachineIdentity(self.account, role, claim.machine_id or "")
         return PROOF

@@ -223,10 +223,10 @@ class FleetLife:
         self.plain.commit(Create(cluster), Create(environment))
         self.cloud = FakeEc2(self.inject, lambda: self.clock.now().timestamp(), self.first)
         source = Ec2Nodes(Ec2NodesConfig("vantage", "https://api.example.test", 60), boto3.Session, lambda _: OFFERS)
-        source._sessions = SimpleNamespace(of=lambda *_: self.cloud)  # type: ignore[assignment]
+        source._sessions = SimpleNamespace(of=lambda *_: self.cloud)
         self.services = with_ports(self.nodes.services, node_sources={"ec2": source})
         self.nodes.services = self.services
-        self.faulty_services = replace(self.services, store=_FaultyStore(self.plain, self.inject))  # type: ignore[arg-type]
+        self.faulty_services = replace(self.services, store=_FaultyStore(self.plain, self.inject))
 
     # --- faults -------------------------------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ class MachineLife:
         store: Any = FaultyStore(world.registry.store("acme"), self.injection)
         config = Ec2NodesConfig("vantage", URL, 60)
         source = Ec2Nodes(config, boto3.Session, {REGION: OFFERS}.get)
-        source._sessions = cloud.sessions  # type: ignore[assignment]
+        source._sessions = cloud.sessions
         simulated = SimulatedNodes(lambda _: store)
         sources = {"ec2": source, "simulated": simulated}
         nodes.services = with_ports(replace(nodes.services, store=store), node_sources=sources)

@@ -147,7 +147,7 @@ class MemberLife:
         if story.document == UPGRADE:
             members.serves("v1.35.4")
         plain, meanwhile = members.world.services, members.meanwhile
-        members.world.services = replace(plain, store=FaultyStore(plain.store, self.faults))  # type: ignore[arg-type]
+        members.world.services = replace(plain, store=FaultyStore(plain.store, self.faults))
         for name in ("ensure", *CALLS):
             self._pass(name)
 
@@ -156,7 +156,7 @@ class MemberLife:
                 meanwhile()
             self._count()
 
-        members.meanwhile = pass_by  # type: ignore[method-assign]
+        members.meanwhile = pass_by
         self._ask()
         for _ in range(PATIENCE):
             self._go_on()
@@ -252,13 +252,13 @@ class MemberLife:
     def _after_deletion(self) -> Iterator[str]:
         members, store = self.members, self.members.world.services.store
         # etcd ends with the cluster.
-        members.meanwhile = lambda: BalancedWorld.meanwhile(members)  # type: ignore[method-assign]
+        members.meanwhile = lambda: BalancedWorld.meanwhile(members)
         delete_cluster(members.world.services, members.id, USER)
         members.drive("delete")
         if members.provider.things:
             yield f"left in the cloud: {members.provider.things}"
         for kind in (NodeClaim, ClusterClaim, Pool, Fact):
-            names = [record.id for record in every(store, kind)]  # type: ignore[type-var]
+            names = [record.id for record in every(store, kind)]
             if names:
                 yield f"left: {kind.__name__} {names}"
         lines = [line.id for line in every(store, Resource) if line.state != "gone"]

@@ -120,7 +120,7 @@ class PoolLife:
         self.plain = self.nodes.services.store
         self.store = WatchedStore(self.plain, self)
         services = with_ports(self.nodes.services, cluster_drivers={"memory": Grouping()})
-        self.nodes.services = replace(services, store=self.store)  # type: ignore[arg-type]
+        self.nodes.services = replace(services, store=self.store)
         new_cluster = world.new_cluster(settings={"autoscaler_node_groups": [GROUP]})
         self.cluster_id = create_cluster(self.nodes.services, new_cluster, "user:ann")[0].id
         # Its own workflow is none of this life: what it does is said by ``_put``.
@@ -167,11 +167,11 @@ class PoolLife:
         for step, quantity in (("up", 3), ("down", 1)):
             self.step = step
             self._scale(quantity)
-            self._until(lambda quantity=quantity: self._settled(quantity))  # type: ignore[misc]
+            self._until(lambda quantity=quantity: self._settled(quantity))
             self.step = f"lost after {step}"
             self._lose("base")
             self._lose("workers")
-            self._until(lambda quantity=quantity: self._settled(quantity))  # type: ignore[misc]
+            self._until(lambda quantity=quantity: self._settled(quantity))
         self.step = "delete"
         self._accepted("DELETE", "pools/base", 202, may_be_gone=True)
         self._until(lambda: "base" not in self._pools() and self._settled(0))
@@ -367,7 +367,7 @@ class PoolLife:
             self.wrong.append(f"{self.step}: claims {claim_ids}, entries {entries}, names {names}")
 
     def _leftovers(self) -> list[str]:
-        left_over = [f"{kind.__name__} {item.id}" for kind in (Pool, NodeClaim) for item in every(self.plain, kind)]  # type: ignore[type-var]
+        left_over = [f"{kind.__name__} {item.id}" for kind in (Pool, NodeClaim) for item in every(self.plain, kind)]
         left_over += [f"machine {machine.id}" for machine in self.nodes.machines()]
         left_over += [f"provider {each.name}" for each in every(self.plain, NodeProvider) if each.implicit]
         counters = [counter for counter in every(self.plain, Counter) if counter.value]
@@ -388,11 +388,11 @@ class PoolLife:
                 "clock": lambda: clock,
                 "services": lambda _: services,
                 "store": lambda _: self.store,
-                "keys_of": lambda _: IdempotencyKeys(self.store),  # type: ignore[arg-type]
+                "keys_of": lambda _: IdempotencyKeys(self.store),
             }
             for name, part in parts.items():
                 stack.enter_context(patch.object(wiring, name, part))
-            autoscaler = Autoscaler(registry, lambda _: services)  # type: ignore[arg-type]
+            autoscaler = Autoscaler(registry, lambda _: services)
             stack.enter_context(patch.object(passes, "autoscaler", lambda: autoscaler))
             stack.enter_context(patch.object(function, "_dependencies", replace(dependencies, keys=wiring.keys_of)))
             stack.enter_context(patch.object(function, "_origin", None))

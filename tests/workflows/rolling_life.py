@@ -67,7 +67,7 @@ class RollingLife:
         block["subnets"] = list(_subnets(cloud).values())
         self.nodes.provider("aws", kind="ec2", block=block)
         source = Ec2Nodes(Ec2NodesConfig("vantage", URL, 60), boto3.Session, {REGION: OFFERS}.get)
-        source._sessions = cloud.sessions  # type: ignore[assignment]
+        source._sessions = cloud.sessions
         self.nodes.services = with_ports(self.nodes.services, node_sources={"ec2": source})
         self.agent = FakeAgent(self.nodes, cloud.cluster, ACCOUNT, self._runs, goes_on=True)
         self.nodes.meanwhile = self.agent.round

@@ -22,6 +22,7 @@ from stockyard.providers.nodes.terraform.repositories import Repositories
 from tests.harness.crash.faults import Errors
 from tests.harness.runs.memory_runner import MemoryRunner
 from tests.harness.runs.played_tofu import PlainSeals, PlayedTofu
+from tests.harness.worlds.memory import MemoryObjects
 from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
@@ -71,6 +72,7 @@ class Machines:
         """Machines, states and objects of states that are left."""
         store = self.life.nodes.services.store
         storage = self.life.nodes.services.factories.objects_of
+        assert isinstance(storage, MemoryObjects)
         names = [name for _, name in storage.objects if name.startswith("states/")]
         return [*self.tofu.machines, *(state.id for state in every(store, RunState)), *names]
 

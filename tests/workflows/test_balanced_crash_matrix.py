@@ -103,7 +103,7 @@ class BalancedLife:
         if document == UPGRADE:
             balanced.serves("v1.35.4")
         plain, ensure, meanwhile = balanced.world.services, balanced.provider.ensure, balanced.meanwhile
-        balanced.world.services = replace(plain, store=FaultyStore(plain.store, self.faults))  # type: ignore[arg-type]
+        balanced.world.services = replace(plain, store=FaultyStore(plain.store, self.faults))
 
         def faulty(phase: str, work: CloudWork) -> Outcome:
             outcome: Outcome = self.faults.around(phase, lambda: ensure(phase, work))
@@ -115,7 +115,7 @@ class BalancedLife:
             with suppress(StockyardError):
                 meanwhile()
 
-        balanced.provider.ensure, balanced.meanwhile = faulty, pass_by  # type: ignore[method-assign]
+        balanced.provider.ensure, balanced.meanwhile = faulty, pass_by
         self._ask(self._begin)
         if story.queued is not None:
             self._ask(lambda: enqueue(balanced.world.services, balanced.id, story.queued or {}, USER, "r"), 2)

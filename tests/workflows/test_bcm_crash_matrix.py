@@ -107,7 +107,7 @@ def test_the_matrix_has_cells_for_every_call() -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"via": True}, {"args_field": "arg", "mode_field": "nextBootInstallMode"}])
 def test_a_life_makes_documented_calls_alone_and_leaves_each_device_as_it_was(settings: dict[str, object]) -> None:
-    life = BcmLife(**settings)  # type: ignore[arg-type]
+    life = BcmLife(**settings)
     cloud = life.nodes.services.clouds["bcm"]
     assert cloud.verify(life.yard.account, TENANT).works
     assert life.run() == "Available"

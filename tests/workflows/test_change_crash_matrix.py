@@ -77,13 +77,13 @@ class ChangeLife:
         request, document = STORIES[self.story]
         patch = request(managed)
         plain, ensure = managed.world.services, managed.provider.ensure
-        managed.world.services = replace(plain, store=FaultyStore(plain.store, self.faults))  # type: ignore[arg-type]
+        managed.world.services = replace(plain, store=FaultyStore(plain.store, self.faults))
 
         def faulty(phase: str, work: CloudWork) -> Outcome:
             outcome: Outcome = self.faults.around(phase, lambda: ensure(phase, work))
             return outcome
 
-        managed.provider.ensure = faulty  # type: ignore[method-assign]
+        managed.provider.ensure = faulty
         self._ask(patch)
         for _ in range(PATIENCE):
             self._drive(document)

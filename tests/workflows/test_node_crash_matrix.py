@@ -98,9 +98,9 @@ class Life:
         nodes.provider("lab", *TYPES, block={"launchSeconds": 1, "joinSeconds": 2})
         if refused:
             nodes.refused.add(("lab", "small", "global"))
-        store = FaultyStore(world.registry.store("acme"), site, fault)  # type: ignore[arg-type]
-        source = SimulatedNodes(lambda _: store, lambda *way: way in nodes.refused)  # type: ignore[arg-type, return-value]
-        nodes.services = with_ports(replace(nodes.services, store=store), node_sources={"simulated": source})  # type: ignore[arg-type]
+        store = FaultyStore(world.registry.store("acme"), site, fault)
+        source = SimulatedNodes(lambda _: store, lambda *way: way in nodes.refused)
+        nodes.services = with_ports(replace(nodes.services, store=store), node_sources={"simulated": source})
         return cls(nodes, store)
 
     def run(self) -> str:
@@ -125,7 +125,7 @@ class Life:
 
     def _delete(self) -> None:
         if self.nodes.services.store.get(NodeClaim, CLAIM) is not None:
-            self.nodes.delete(self.nodes.services.store.get(NodeClaim, CLAIM))  # type: ignore[arg-type]
+            self.nodes.delete(self.nodes.services.store.get(NodeClaim, CLAIM))
 
     def _sweep(self) -> None:
         Reaper(self.nodes.registry, self.nodes.clock, lambda _: self.nodes.services).run()
@@ -177,7 +177,7 @@ def test_node_crash_matrix(record_property: Callable[[str, object], None]) -> No
         elif phase not in ("Available", "Failed"):
             faults.append(f"{name}: it became {phase}")
         elif not life.nodes.nothing_left():
-            machine_ids = [machine.id for machine in every(life.store, SimulatedMachine)]  # type: ignore[type-var, arg-type]
+            machine_ids = [machine.id for machine in every(life.store, SimulatedMachine)]
             faults.append(f"{name}: something is left ({machine_ids})")
     places = {place for _, place, _, _ in cells}
     assert not faults, "\n".join(faults)

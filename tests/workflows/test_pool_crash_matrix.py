@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from stockyard.lifecycle.pools import pool as lifecycle
+from stockyard.lifecycle.pools.pool import decide
 from stockyard.operations.fleet.pools import pools, reconcile
 from tests.harness.crash.faults import Call, Fault, Mode
 from tests.workflows.pool_life import NEVER, ONCE, TWICE, PoolLife
@@ -133,10 +134,8 @@ def test_the_judge_sees_a_request_whose_pool_is_not_found_again(
 
 
 def test_the_judge_sees_a_claim_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = reconcile.decide
-
     def generous(*args: Any) -> Any:
-        decision = original(*args)
+        decision = decide(*args)
         return replace(decision, create=decision.create + 1) if decision.create else decision
 
     monkeypatch.setattr(reconcile, "decide", generous)

@@ -18,7 +18,8 @@ from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.clusters.changes.resume import resume_cluster
 from stockyard.operations.clusters.snapshots.restores import start_restore
 from stockyard.operations.sweep.records import sweep_cluster
-from tests.unit.operations.clusters.members_world import USER, MembersWorld, members_world
+from tests.unit.operations.clusters.balanced_world import USER
+from tests.unit.operations.clusters.members_world import MembersWorld, members_world
 from tests.workflows.table_faults import Faults, FaultyStore, every_fault, sample
 
 BACKUP = {"interval_hours": 6, "keep": 2, "bucket": None, "on_deletion": "remove"}
@@ -53,7 +54,7 @@ class RestoreLife:
         """Faults at the end."""
         members = self.members
         plain = members.world.services
-        members.world.services = replace(plain, store=FaultyStore(plain.store, self.faults))  # type: ignore[arg-type]
+        members.world.services = replace(plain, store=FaultyStore(plain.store, self.faults))
         for name in CALLS:
             self._spoil(name)
         meanwhile = members.meanwhile
@@ -62,7 +63,7 @@ class RestoreLife:
             with suppress(StockyardError):
                 meanwhile()
 
-        members.meanwhile = pass_by  # type: ignore[method-assign]
+        members.meanwhile = pass_by
         self._ask()
         for _ in range(PATIENCE):
             if members.operation.status != "succeeded":

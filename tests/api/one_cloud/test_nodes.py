@@ -36,6 +36,8 @@ class Tenant:
     def __init__(self, api, name, *roles):
         self._api = api
         self.name = name
+        self.cluster = self.lab = ""
+        """A cluster and a provider, where a fixture makes them."""
         self.headers = {"Authorization": f"Bearer {api.token(name, *(roles or ROLES))}"}
 
     def call(self, method, path, body=None, **headers):

@@ -12,7 +12,7 @@ import typer
 
 from stockyard_client.cli.app import app
 
-ROOT = typer.main.get_command(app)
+ROOT: Any = typer.main.get_command(app)
 
 
 def _paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -9,13 +9,14 @@ from botocore.exceptions import ClientError
 from moto.ec2.models import ec2_backends
 
 from local.aws.accounts import REGION
+from local.kubernetes.placing.volumes import LATE
 from local.kubernetes.store import Key
 from stockyard.domain.pools.disruption_records import ClusterDisruption
 from stockyard.domain.values.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE
 from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 from tests.conformance.bug_levels.plane import NAMESPACE, App, Daemon
 from tests.conformance.bug_levels.reading import Json, Unreadable, check_fields, names_of
-from tests.conformance.bug_levels.scheduling import LATE, STORAGE
+from tests.conformance.bug_levels.scheduling import STORAGE
 from tests.conformance.bug_levels.yard import Yard
 from tests.harness.crash.ec2 import TENANT_ACCOUNT
 from tests.harness.crash.faults import Call

@@ -140,7 +140,7 @@ class Scheduling:
             self.store.replace(claim, {**document, "metadata": meta})
             own = self.store.get(Key(STORAGE, "storageclasses", "", document["spec"]["storageClassName"]))
             delay = self.delays[own["metadata"]["name"]]
-            self.later(delay, lambda claim=claim, own=own: self._provision(claim, own, zone))  # type: ignore[misc]
+            self.later(delay, lambda claim=claim, own=own: self._provision(claim, own, zone))
 
     def bind(self, key: Key, node: str) -> None:
         """Put the pod onto the node, whose kubelet runs it at once."""

@@ -203,7 +203,7 @@ class Yard:
                 if instance.id not in self._seen and instance.state == "running":
                     self._seen[instance.id] = claim
                     self._on.add(instance.id)
-                    self.time.later(BOOT_SECONDS, lambda instance=instance: self._join(instance))  # type: ignore[misc]
+                    self.time.later(BOOT_SECONDS, lambda instance=instance: self._join(instance))
                 elif instance.id in self._on and instance.state in TERMINATED:
                     self._on.discard(instance.id)
                     self._fall_silent(claim)

@@ -192,7 +192,7 @@ def test_store_constructor_refuses_invalid_tenant() -> None:
     with pytest.raises(errors.Forbidden):
         MemoryStore(MemoryRegistry().table, "a#b")
     with pytest.raises(errors.Forbidden):
-        DynamoStore(object(), "stockyard", "a#b")  # type: ignore[arg-type]
+        DynamoStore(object(), "stockyard", "a#b")
 
 
 # --- claims in hand ---------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -22,6 +22,7 @@ from stockyard.ports.nodes import NodeSource
 from stockyard.wiring import passes
 from tests.harness.worlds.inprocess import Context
 from tests.harness.worlds.memory import FixedClock
+from tests.harness.worlds.ports import partial_port
 
 CONTEXT = Context("catalog", "request")
 REGIONS = frozenset(["ap-northeast-3", "ap-south-1", "ca-west-1", "eu-west-1", "sa-east-1", "us-east-1"])
@@ -125,7 +126,7 @@ def registry(market: FakeMarket, clock: FixedClock, monkeypatch: pytest.MonkeyPa
     registry.store("acme").commit(Create(account("1", "aws", "eu-west-1")), Create(cluster("ap-south-1")))
     registry.store("globex").commit(Create(account("1", "aws", None)), Create(account("2", "cudo", "somewhere")))
     refresh = CatalogRefresh(
-        registry, clock, market, StoredPriceSheets(registry.platform()), {"ec2": cast(NodeSource, Sheets())}
+        registry, clock, market, StoredPriceSheets(registry.platform()), {"ec2": partial_port(Sheets)}
     )
     monkeypatch.setattr(passes, "catalog", lambda: refresh)
     monkeypatch.setattr(passes, "account_offers", AccountOffers)

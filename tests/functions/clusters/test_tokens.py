@@ -56,7 +56,7 @@ def ask(method: str, path: str, *roles: str, query: str = "", tenant: str = "acm
         "body": None,
         "isBase64Encoded": False,
     }
-    answer = handler.lambda_handler(event, Context("clusters", "r"))  # type: ignore[arg-type]
+    answer = handler.lambda_handler(event, Context("clusters", "r"))
     return answer["statusCode"], json.loads(answer["body"])
 
 

@@ -18,6 +18,7 @@ from stockyard.domain.pools.records import Pool
 from stockyard.domain.profiles.records import ClusterProfile
 from stockyard.domain.records import AuditRecord, Operation, Outbox
 from stockyard.domain.values.rights import ADMIN
+from stockyard.edge import idempotency
 from stockyard.errors import StoreUnavailable
 from stockyard.operations.cloud_accounts.event_accounts import set_event_accounts
 from stockyard.operations.idempotency_keys import IdempotencyKeys
@@ -208,7 +209,7 @@ def test_a_delivery_that_died_after_its_work_is_taken_up_and_not_missed(
         "AddClusterProfileVersion": {"profile": "base", "body": BODIES["ClusterProfilePut"]},
     }[kind]
     with monkeypatch.context() as patch:
-        patch.setattr(handler.idempotency, "finish", _died)
+        patch.setattr(idempotency, "finish", _died)
         with pytest.raises(StoreUnavailable):
             requests(kind, id="once", **detail)
     requests.yard.settle()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from local.testing.memory_store import MemoryRegistry
 from stockyard.operations.services import Factories, Services
@@ -20,10 +20,17 @@ from tests.harness.worlds.memory import (
     MemoryWorkflows,
 )
 
+P = TypeVar("P")
+
 
 def constant(value: Any) -> Callable[[], Any]:
     """A factory that always answers ``value``."""
     return lambda: value
+
+
+def partial_port(stand_in: Callable[..., P], *arguments: object) -> P:
+    """Make a stand-in whose class leaves methods of its port out: nothing calls them in the test."""
+    return stand_in(*arguments)
 
 
 def with_ports(services: Services, **ports: Any) -> Services:

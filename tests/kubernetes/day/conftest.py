@@ -67,7 +67,7 @@ def days(cloud: Served, tmp_path_factory: pytest.TempPathFactory) -> dict[str, D
     bodies = [body("demo", 1), {**body("two", 1), "kubernetes_version": minors()[1]}, body("three", 3)]
     created = [good(cloud, "POST", "clusters", each) for each in bodies]
     days = {}
-    early = Day(cloud, created[0], None, person=person)  # type: ignore[arg-type]
+    early = Day(cloud, created[0], None, person=person)
     output = early.open_pools(node_pool("dyn", SMALL))
     assert "No node type fits" not in output, output
     for cluster in created:

@@ -105,6 +105,6 @@ def main(folder: Path, disks: Path) -> None:
 
 if __name__ == "__main__":
     STATE.parent.mkdir(parents=True, exist_ok=True)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    sys.stdout.reconfigure(line_buffering=True)
     os.chdir("/")
     main(Path(sys.argv[1]), Path(sys.argv[2]))

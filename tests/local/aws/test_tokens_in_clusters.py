@@ -96,7 +96,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 def test_who_may_look_cannot_write(cluster: Cluster):
     cluster.client("admin").apply(CONFIG)
     viewer = cluster.client("viewer")
-    assert viewer.get("v1", "ConfigMap", "a")["data"] == {"x": "1"}  # type: ignore[index]
+    assert viewer.get("v1", "ConfigMap", "a")["data"] == {"x": "1"}
     for attempt in (
         lambda: viewer.apply({**CONFIG, "data": {}}),
         lambda: viewer.delete("v1", "ConfigMap", "a"),
@@ -104,7 +104,7 @@ def test_who_may_look_cannot_write(cluster: Cluster):
     ):
         with pytest.raises(PermissionDenied, match="403"):
             attempt()
-    assert viewer.get("v1", "ConfigMap", "a")["data"] == {"x": "1"}  # type: ignore[index]
+    assert viewer.get("v1", "ConfigMap", "a")["data"] == {"x": "1"}
 
 
 def test_who_works_in_a_cluster_gives_no_rights(cluster: Cluster):

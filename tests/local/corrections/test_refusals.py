@@ -117,7 +117,7 @@ def test_a_new_profile_is_unknown_to_ec2_for_a_while(aws: None) -> None:
     with new_profiles_unusable(lambda: 10.0, lambda: moment[0]):
         arn = iam.create_instance_profile(InstanceProfileName="node", Path="/x/")["InstanceProfile"]["Arn"]
         for profile in ({"Name": "node"}, {"Arn": arn}):
-            code, _ = refusal(lambda profile=profile: run(ec2, IamInstanceProfile=profile))  # type: ignore[misc]
+            code, _ = refusal(lambda profile=profile: run(ec2, IamInstanceProfile=profile))
             assert code == "InvalidParameterValue"
         assert run(ec2)
         moment[0] = 11.0

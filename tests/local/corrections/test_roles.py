@@ -116,8 +116,8 @@ def test_a_role_that_is_made_again_under_its_name_is_trusted_by_nobody() -> None
         iam.delete_role(RoleName="caller")
         again = iam.create_role(RoleName="caller", AssumeRolePolicyDocument=service)["Role"]
         assert again["Arn"] == former["Arn"]
-        document = iam.get_role(RoleName="people")["Role"]["AssumeRolePolicyDocument"]
+        document: Any = iam.get_role(RoleName="people")["Role"]["AssumeRolePolicyDocument"]
         assert document["Statement"][0]["Principal"] == {"AWS": former["RoleId"]}, "as IAM shows who is gone"
         assert not trusts(document, again["Arn"], {"aws:PrincipalArn": again["Arn"]})
-        other = iam.get_role(RoleName="others")["Role"]["AssumeRolePolicyDocument"]
+        other: Any = iam.get_role(RoleName="others")["Role"]["AssumeRolePolicyDocument"]
         assert other["Statement"][0]["Principal"] == {"AWS": f"arn:aws:iam::{TENANT}:role/somebody"}

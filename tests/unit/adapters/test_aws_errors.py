@@ -28,7 +28,7 @@ from stockyard.errors import (
 
 def _refusal(code: str, status: int = 400) -> ClientError:
     answer = {"Error": {"Code": code, "Message": "words"}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    return ClientError(answer, "PutEvents")  # type: ignore[arg-type]
+    return ClientError(answer, "PutEvents")
 
 
 @pytest.mark.parametrize(

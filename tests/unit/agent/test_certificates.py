@@ -12,6 +12,7 @@ import pytest
 from cryptography import x509
 
 from agent.stockyard_agent import certificates as agent_certificates
+from agent.stockyard_agent.signing_request import parse
 from agent.stockyard_agent.transport import Exchange, HttpRequest, HttpResponse, Unreachable
 from local.kubernetes import certificates
 from local.kubernetes.api import Fault, node
@@ -172,8 +173,6 @@ def test_only_nodes_ask_for_serving_certificates(rig: Rig) -> None:
 
 
 def test_a_request_that_cannot_be_decided_does_not_hold_up_others(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    parse = agent_certificates.parse
-
     def surprised(request: object) -> Any:
         if parse(request).common_name.endswith("bad"):
             raise RuntimeError("never seen")
@@ -258,5 +257,5 @@ def test_the_whole_way_of_a_machine(rig: Rig) -> None:
     own = rig.kube.request_certificate(TOKEN, CertificateRequest("worker-1"))
     assert decision(rig, stranger)[0] == "Denied"
     assert rig.kube.register(own, node("worker-1")) is not None
-    assert base64.b64decode(rig.token_secret()["data"]["auth-extra-groups"]).decode() == f"{JOIN},{NODE}worker-1"  # type: ignore[index]
+    assert base64.b64decode(rig.token_secret()["data"]["auth-extra-groups"]).decode() == f"{JOIN},{NODE}worker-1"
     assert CLIENT == agent_certificates.CLIENT

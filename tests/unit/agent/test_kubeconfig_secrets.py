@@ -79,7 +79,7 @@ def test_it_is_fresh_within_ten_minutes_whatever_fails_for_a_while() -> None:
     def lost(request: HttpRequest, deliver: Any) -> HttpResponse:
         if request.url.endswith("kubeconfig-secrets") and rig.clock.monotonic() < down_at + 300:
             raise Unreachable("no route")
-        return deliver(request)  # type: ignore[no-any-return]
+        return deliver(request)
 
     rig.around = lost
     assert run(rig, secrets, 3600) < TEN_MINUTES
@@ -109,7 +109,7 @@ def test_what_the_cluster_refuses_is_told_and_tried_again() -> None:
     def around(request: HttpRequest, deliver: Any) -> HttpResponse:
         if refuses and request.url.startswith("https://kube.test") and "/secrets" in request.url:
             return HttpResponse(404, {}, b'{"kind":"Status","message":"namespaces \\"web\\" not found"}')
-        return deliver(request)  # type: ignore[no-any-return]
+        return deliver(request)
 
     rig.around = around
     secrets = ask(rig)

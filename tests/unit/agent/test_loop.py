@@ -35,7 +35,7 @@ def test_loop_jitters_pause(rig: Rig) -> None:
     agent = rig.agent()
     waits = []
     for number in (0.0, 0.999):
-        agent._jitter = lambda number=number: number  # type: ignore[misc]
+        agent._jitter = lambda number=number: number
         waits.append(agent.round())
     assert waits == pytest.approx([13.5, 16.5], abs=0.01)
 

@@ -130,7 +130,7 @@ def test_process_ends_within_a_second_during_pending_request(container: Containe
         hangs.wait(30)
         return answer(*arguments)
 
-    container.rig.platform.answer = hang  # type: ignore[assignment,method-assign]
+    container.rig.platform.answer = hang
     container.start()
     assert request_arrived.wait(30)
     code, seconds, _ = container.end(number)

@@ -31,7 +31,7 @@ def test_a_document_that_is_never_handed_over_is_found(monkeypatch: pytest.Monke
     polled = workflows._polled
 
     def endless(*parts: object) -> dict[str, workflows.State]:
-        states = polled(*parts)  # type: ignore[arg-type]
+        states = polled(*parts)
         return {name: {**state, "Choices": state.get("Choices", [])[:1]} for name, state in states.items()}
 
     monkeypatch.setattr(workflows, "_polled", endless)

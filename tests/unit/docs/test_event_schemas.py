@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import jsonschema
 import pytest
@@ -28,7 +29,7 @@ from stockyard.operations.engine.tell import tell
 from stockyard.operations.idempotency_keys import IdempotencyKeys
 from stockyard.ports import Cloud, Create, Verification
 from tests.harness.sent import waiting
-from tests.harness.worlds.ports import memory_services
+from tests.harness.worlds.ports import memory_services, partial_port
 
 SCHEMAS = {
     path.stem: json.loads(path.read_text()) for path in (Path(__file__).parents[3] / "docs/events").glob("*.json")
@@ -57,7 +58,7 @@ class Verifier(Cloud):
 
 @pytest.fixture
 def services():
-    return memory_services(MemoryRegistry(), clouds={"aws": Verifier()})
+    return memory_services(MemoryRegistry(), clouds={"aws": partial_port(Verifier)})
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def life(services):
     operation = new_operation(services.new_id(ids.OPERATION), creation, cluster, "user:ann", now)
     follower = EventFollower("e-1", "CreateCluster", "mine", "222222222222")
     operation = replace(operation, followers=(follower,))
-    sent: list[tuple[str, dict]] = []
+    sent: list[tuple[str, dict[str, Any]]] = []
 
     def step(change):
         changed, ongoing, writes = change_writes(services, "user:ann", change)

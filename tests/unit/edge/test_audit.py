@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stockyard.domain.values import ids
@@ -95,7 +97,7 @@ def test_completed_change_is_answered_if_record_fails(world, capsys):
     assert "StoreUnavailable" in capsys.readouterr().out
 
 
-class FailingList(list):
+class FailingList(list[Any]):
     def append(self, _):
         raise StoreUnavailable("down")
 

@@ -12,7 +12,8 @@ from stockyard.edge.fairness import MOST_TENANTS, TenantLimits
 from stockyard.edge.identity import Roles
 from stockyard.edge.route import HttpFunction
 from stockyard.errors import Throttled
-from tests.unit.edge.conftest import Result, route_key
+from tests.harness.crash.route_keys import route_key
+from tests.unit.edge.conftest import Result
 
 
 class Clock:

@@ -9,6 +9,7 @@ import pytest
 
 from stockyard.domain.models.clusters.clusters import ClusterCreate
 from stockyard.domain.models.clusters.machines import HealthView
+from stockyard.domain.models.plan import PlanView
 from stockyard.edge.contract import model_of
 from stockyard.edge.route import Answer, Roles
 from stockyard.errors import (
@@ -363,7 +364,7 @@ def test_an_id_may_be_as_long_as_any_is(world):
 def test_a_plan_that_costs_nothing_is_a_whole_plan(world):
     create_route(world, lambda _: Answer.free_plan(changes=[{"pointer": "/limit", "before": 1, "after": 2}]))
     plan = world.call("POST", "/v1/clusters", body=CLUSTER, query="dry_run=true").json
-    assert model_of("plan:PlanView").model_validate(plan, strict=True).plan.changes[0].after == 2
+    assert PlanView.model_validate(plan, strict=True).plan.changes[0].after == 2
     # Of a claim, and of manifests of a set.
     assert plan["plan"].keys() == model_of("plan:Plan").model_fields.keys() - {"run", "unnamed"}
 

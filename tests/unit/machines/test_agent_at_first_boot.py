@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent import manifest
+from agent.roles import NAMESPACE
 from stockyard.machines import control_plane
 from tests.unit.machines.first_boot import KEYS
 
@@ -42,7 +43,7 @@ def test_the_agents_manifest_has_its_secret_right_after_the_namespace(
     assert (document["apiVersion"], document["kind"]) == ("v1", "List")
     namespace, secret, *remaining_objects = document["items"]
     assert [namespace, *remaining_objects] == json.loads(json.dumps(objects))
-    assert secret["metadata"] == {"name": manifest.SECRET, "namespace": manifest.NAMESPACE}
+    assert secret["metadata"] == {"name": manifest.SECRET, "namespace": NAMESPACE}
     assert {name: b64decode(text).decode() for name, text in secret["data"].items()} == {
         "client_id": "c",
         "client_secret": "s3cret",

@@ -6,7 +6,7 @@ import ast
 import gzip
 import json
 from datetime import UTC, datetime
-from ipaddress import ip_network
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -295,7 +295,7 @@ def test_the_machine_proves_itself_then_reports(
     key = (api / "encryption.yaml").read_text()
     machine.api_server(config)
     assert (api / "encryption.yaml").read_text() == key, "what was written with the key needs it"
-    pods = ip_network(settings["networking"]["podSubnet"])
+    pods = IPv4Network(settings["networking"]["podSubnet"])
     mask = next(
         argument["value"]
         for argument in settings["controllerManager"]["extraArgs"]

@@ -59,8 +59,8 @@ def disk_program(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Any:
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     sys.modules.pop("stockyard_machine")
-    patiently = partial(module.machine.patiently, pause=lambda _: None)  # type: ignore[attr-defined]
-    monkeypatch.setattr(module.machine, "patiently", patiently)  # type: ignore[attr-defined]
+    patiently = partial(module.machine.patiently, pause=lambda _: None)
+    monkeypatch.setattr(module.machine, "patiently", patiently)
     return module
 
 

@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 def url(folder: Path) -> Iterator[str]:
     class Handler(SimpleHTTPRequestHandler):
         def __init__(self, *arguments: object) -> None:
-            super().__init__(*arguments, directory=str(folder))  # type: ignore[arg-type]
+            super().__init__(*arguments, directory=str(folder))
 
         def log_message(self, *_: object) -> None:
             pass

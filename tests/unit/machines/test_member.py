@@ -148,7 +148,7 @@ TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
 def test_it_asks_and_writes_what_kubeadm_and_the_api_server_read(
     member: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taints: list[dict[str, str]], workloads: bool
 ) -> None:
-    answer = {**ANSWER, "taints": taints, "control_plane": {**ANSWER["control_plane"], "workloads": workloads}}  # type: ignore[dict-item]
+    answer = {**ANSWER, "taints": taints, "control_plane": {**ANSWER["control_plane"], "workloads": workloads}}
     JoinAnswer(**answer)
     monkeypatch.setattr(member.node, "post", lambda *_, **__: json.loads(json.dumps(answer)))
     monkeypatch.setattr(member, "listens", lambda address, _: address == "10.0.1.1")

@@ -11,8 +11,9 @@ import pytest
 
 from stockyard.domain.clusters.overlay_paths import read
 from stockyard.machines.on_machine import stockyard_overlay as overlay
-from stockyard.machines.on_machine.stockyard_overlay import peers
-from stockyard.machines.on_machine.stockyard_overlay import stockyard_overlay_report as report
+
+program: Any = overlay
+peers, report = program.peers, program.stockyard_overlay_report
 
 KEY = "k" * 43 + "="
 

@@ -50,7 +50,7 @@ class Machine:
         self.objects: dict[str, bytes] = {}
         self.commands: list[tuple[str, ...]] = []
         self.machine.STATE, self.machine.KUBERNETES = str(folder), str(folder / "kubernetes")
-        self.snapshot.DATA = str(folder / "etcd")
+        monkeypatch.setattr(self.snapshot, "DATA", str(folder / "etcd"))
         (folder / "etcd").mkdir()
         for name in self.snapshot.PKI:
             path = folder / "kubernetes" / "pki" / name
@@ -110,7 +110,7 @@ def test_no_key_of_an_authority_is_in_clear_in_the_store(member: Machine) -> Non
     member.take()
     with tarfile.open(fileobj=io.BytesIO(member.objects[DUE["key"]]), mode="r:gz") as archive:
         names = archive.getnames()
-        texts = b"".join(archive.extractfile(name).read() for name in names)  # type: ignore[union-attr]
+        texts = b"".join(archive.extractfile(name).read() for name in names)
     assert names == ["sealed", "snapshot.db"]
     assert AUTHORITY.encode() not in texts
     assert b"PRIVATE KEY" not in texts
@@ -135,7 +135,7 @@ def test_what_another_cluster_has_sealed_is_refused(member: Machine) -> None:
 def test_a_snapshot_that_somebody_has_changed_is_refused(member: Machine) -> None:
     member.take()
     with tarfile.open(fileobj=io.BytesIO(member.objects[DUE["key"]]), mode="r:gz") as archive:
-        sealed = archive.extractfile("sealed").read()  # type: ignore[union-attr]
+        sealed = archive.extractfile("sealed").read()
     forged = io.BytesIO()
     with tarfile.open(fileobj=forged, mode="w:gz") as archive:
         for name, content in (("sealed", sealed), ("snapshot.db", b"theirs")):

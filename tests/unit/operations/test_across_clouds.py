@@ -33,7 +33,7 @@ from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.providers.nodes.terraform.provider import TerraformConfig, TerraformNodes
 from stockyard.scheduling.match import SchedulingRequest, choose
 from tests.harness.worlds.cudo_yard import DALLAS, NUMBER, CudoYard
-from tests.harness.worlds.ports import with_ports
+from tests.harness.worlds.ports import partial_port, with_ports
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
 
@@ -217,7 +217,7 @@ def test_plans_of_nodes_in_another_network_say_what_a_gb_to_there_costs() -> Non
     span = {"range": "100.64.0.0/16", "node_to_node": True}
     settings = {**cluster.settings, "overlay": span}
     store.commit(Replace(replace(cluster, settings=settings, version=cluster.version + 1)))
-    drivers: Any = {cluster.driver: _Billing()}
+    drivers: Any = {cluster.driver: partial_port(_Billing)}
     services = with_ports(market.nodes.services, cluster_drivers=drivers)
 
     def details(provider: str) -> list[str]:
@@ -229,7 +229,7 @@ def test_plans_of_nodes_in_another_network_say_what_a_gb_to_there_costs() -> Non
         "A node of gpus stands in another network: what the cluster's own network sends it costs about 0.09 USD a GB."
         " It is in no price here."
     ]
-    drivers[cluster.driver] = _Silent()
+    drivers[cluster.driver] = partial_port(_Silent)
     assert details("gpus") == [], "a cloud that bills nothing by the amount"
 
 

@@ -15,6 +15,7 @@ from stockyard.operations.node_providers.catalog import drain_seconds, limits_of
 from stockyard.ports.nodes import NodeSource
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from stockyard.settings import Settings
+from tests.harness.worlds.ports import partial_port
 
 NOW = "2026-01-31T12:00:00.000Z"
 PROVIDER = NodeProvider("npr_1", "lab", "slow", {"slow": {}}, NOW, NOW)
@@ -55,8 +56,8 @@ def services(source: object) -> Any:
 )
 def test_limit_of_phase_is_the_providers_where_it_is_longer(kind: str, name: str, own: int, stage: int) -> None:
     phase = procedure_of(PROCEDURES, kind).phase(name)
-    assert RUNNER.limit(services(Slow()), CLAIM, phase) == own
-    assert RUNNER.limit(services(Plain()), CLAIM, phase) == stage
+    assert RUNNER.limit(services(partial_port(Slow)), CLAIM, phase) == own
+    assert RUNNER.limit(services(partial_port(Plain)), CLAIM, phase) == stage
 
 
 def test_workflows_outlast_the_slowest_phases_of_a_provider() -> None:
@@ -68,12 +69,12 @@ def test_workflows_outlast_the_slowest_phases_of_a_provider() -> None:
 
 
 def test_drain_may_take_as_long_as_the_provider_says() -> None:
-    assert drain_seconds(services(Slow()), CLAIM) == 7200
-    assert drain_seconds(services(Plain()), CLAIM) == 600
+    assert drain_seconds(services(partial_port(Slow)), CLAIM) == 7200
+    assert drain_seconds(services(partial_port(Plain)), CLAIM) == 600
 
 
 def test_claim_without_placement_has_the_stages_limits() -> None:
-    assert limits_of(services(Slow()), NodeClaim("ncl_1", "workers-1", NOW, NOW)) == {}
+    assert limits_of(services(partial_port(Slow)), NodeClaim("ncl_1", "workers-1", NOW, NOW)) == {}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stockyard.domain.nodes.node_types import Offering
@@ -48,7 +50,7 @@ def test_explain_names_first_rule_in_order(node_type):
         "defaults": {CAPACITY_TYPE: "on-demand"},
     }
     availability = Availability(refused=frozenset({("p.x", "spot", "a")}))
-    mends = [
+    mends: list[dict[str, Any]] = [
         {"name": "p.x"},
         {"claim": {"out_of_reach": frozenset()}},
         {"claim": {"allowed": None}},

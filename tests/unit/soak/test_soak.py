@@ -82,7 +82,7 @@ def test_a_part_is_touched_by_what_it_reads_alone(repository: Path) -> None:
 
 def report(test: str, outcome: str = "passed", when: str = "call") -> pytest.TestReport:
     figures = [("figure:cells", 7), ("other", 1)]
-    return pytest.TestReport(test, (test, 1, test), {}, outcome, None, when, user_properties=figures, duration=1.5)  # type: ignore[arg-type]
+    return pytest.TestReport(test, (test, 1, test), {}, outcome, None, when, user_properties=figures, duration=1.5)
 
 
 @pytest.mark.parametrize("outcome", ["passed", "failed"])

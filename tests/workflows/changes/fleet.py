@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stockyard.domain.nodes.manifests import ProviderDocument
-from stockyard.domain.pools.node_groups import Group
+from stockyard.domain.pools.group_mapping import Group
 from stockyard.domain.records import Cluster, Fact, NodeClaim, Outbox
 from stockyard.lifecycle.nodes.machine_gone import is_lost, lose
 from stockyard.lifecycle.pools.pool import living

@@ -262,6 +262,7 @@ def plane(*, in_given_network: bool = False) -> Iterator[Plane]:
         world = make_world()
         role = inventory.tenant_role(ACCOUNT, "stockyard")
         account = world.services.store.get(CloudAccount, "1")
+        assert account is not None
         attributes = {**account.attributes, "role_arn": role.arn}
         world.services.store.commit(Replace(replace(account, attributes=attributes, version=account.version + 1)))
         ec2_backends[ACCOUNT][REGION].create_key_pair(KEY_PAIR, "rsa", {})

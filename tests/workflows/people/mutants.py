@@ -43,7 +43,7 @@ def _ready_whatever_is_told() -> Any:
 
 
 MUTANTS: Mapping[str, Callable[[], Any]] = {
-    **{act: lambda key=key: _without_taint(key) for act, key in _CLOSING.items()},  # type: ignore[misc]
+    **{act: lambda key=key: _without_taint(key) for act, key in _CLOSING.items()},
     SHRINKS: lambda: patch.object(fleet_nodes._Reading, "_allocatable", _promised),
     NOT_READY: _ready_whatever_is_told,
     READY_AGAIN: _ready_whatever_is_told,

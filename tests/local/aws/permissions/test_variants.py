@@ -49,8 +49,8 @@ def test_guardrails_deny_what_has_no_tag_or_no_encryption(
 ) -> None:
     with mock_aws():
         for variant, expected in (("guardrails", denied), ("new", set())):
-            asks = run_instances(variant, tags, encrypted=encrypted)  # type: ignore[arg-type]
-            rules = variants.settings_of(variant).guardrails  # type: ignore[arg-type]
+            asks = run_instances(variant, tags, encrypted=encrypted)
+            rules = variants.settings_of(variant).guardrails
             kinds = {ask.resource.rpartition(":")[2].partition("/")[0] for ask in asks if denied_by(rules, ask)}
             assert kinds == expected, variant
 

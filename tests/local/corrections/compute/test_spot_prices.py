@@ -36,7 +36,7 @@ def market() -> Iterator[AwsMarket]:
         def no_prices() -> None:
             raise AssertionError
 
-        yield AwsMarket(lambda _: ec2, no_prices, no_prices)  # type: ignore[arg-type]
+        yield AwsMarket(lambda _: ec2, no_prices, no_prices)
 
 
 def test_prices_of_all_types_and_zones_are_read_with_what_they_were(market: AwsMarket) -> None:

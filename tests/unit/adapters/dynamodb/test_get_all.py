@@ -34,12 +34,12 @@ class Client:
 
 def test_what_is_left_unread_is_read_by_the_next_call() -> None:
     client, pauses = Client(2), list[float]()
-    store = DynamoStore(client, "t", "acme", sleep=pauses.append)  # type: ignore[arg-type]
+    store = DynamoStore(client, "t", "acme", sleep=pauses.append)
     assert store.get_all(Fact, [fact.id for fact in FACTS]) == FACTS
     assert (client.calls, len(pauses)) == ([5, 3, 1], 2)
 
 
 def test_a_table_that_reads_nothing_is_given_up() -> None:
-    store = DynamoStore(Client(0), "t", "acme", sleep=lambda _: None)  # type: ignore[arg-type]
+    store = DynamoStore(Client(0), "t", "acme", sleep=lambda _: None)
     with pytest.raises(StoreUnavailable):
         store.get_all(Fact, ["f-1"])

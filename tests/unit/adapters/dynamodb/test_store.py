@@ -57,7 +57,7 @@ class Pauses(list[float]):
 
 
 def make(client: FakeClient, pauses: Pauses | None = None) -> DynamoStore:
-    return DynamoStore(client, "stockyard", "acme", sleep=pauses if pauses is not None else Pauses())  # type: ignore[arg-type]
+    return DynamoStore(client, "stockyard", "acme", sleep=pauses if pauses is not None else Pauses())
 
 
 def test_a_cancelled_transaction_in_the_way_of_another_is_tried_again() -> None:

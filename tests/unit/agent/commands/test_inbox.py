@@ -95,9 +95,9 @@ def test_drains_share_time_of_a_round(rig: Rig) -> None:
     def around(request: object, deliver: object) -> object:
         if "fieldSelector=spec.nodeName%3Dn" in request.url:  # type: ignore[attr-defined]
             rig.clock.later(6)
-        return deliver(request)  # type: ignore[operator]
+        return deliver(request)
 
-    rig.around = around  # type: ignore[assignment]
+    rig.around = around
     agent = rig.agent()
     rig.rounds(agent, 2)
     assert rig.platform.results_by_id["cmd_quick"]["status"] == "done", "what is quick does not wait for drains"
@@ -142,9 +142,9 @@ def test_command_fails_when_node_is_malformed_after_observation(rig: Rig) -> Non
     def around(request: object, deliver: object) -> object:
         broken = request.url.endswith("/nodes/a")  # type: ignore[attr-defined]
         rig.node("a")["spec"] = {"taints": [{"unknown": "shape"}]} if broken else {}
-        return deliver(request)  # type: ignore[operator]
+        return deliver(request)
 
-    rig.around = around  # type: ignore[assignment]
+    rig.around = around
     rig.until_ended(rig.agent())
     assert rig.platform.results_by_id["cmd_t"]["message"] == "It could not be carried out: KeyError."
 
@@ -158,9 +158,9 @@ def test_missing_token_file_is_treated_as_unreachable_api(rig: Rig) -> None:
         if request.method == "PATCH" and away:  # type: ignore[attr-defined]
             away.clear()
             raise FileNotFoundError("token")
-        return deliver(request)  # type: ignore[operator]
+        return deliver(request)
 
-    rig.around = around  # type: ignore[assignment]
+    rig.around = around
     agent = rig.agent()
     rig.rounds(agent, 1)
     rig.until_ended(agent)

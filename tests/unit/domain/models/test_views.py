@@ -71,7 +71,7 @@ def test_a_cluster_shows_the_fields_of_the_api_and_no_more():
 def test_a_cluster_says_why_it_is_not_well(status, condition, trouble):
     conditions = (
         Condition("NetworkReady", "True", "Done", "m", "t1"),
-        Condition(*condition, "NoRoom", "There is none.", "t"),
+        Condition(condition[0], condition[1], "NoRoom", "There is none.", "t"),
     )
     view = cluster_view(replace(CLUSTER, status=status, conditions=conditions))
     assert (view["reason"], view["message"]) == trouble

@@ -13,7 +13,7 @@ PRICES = {"z1": SpotPrice(0.02, 0.01, 0.9), "z2": SpotPrice(0.05, 0.01, 0.9)}
 
 
 def spot(**fields: object) -> Offering:
-    return Offering(SPOT, (ANY,), 0.05, PRICES, **fields)  # type: ignore[arg-type]
+    return Offering(SPOT, (ANY,), 0.05, PRICES, **fields)
 
 
 def node_type(*offerings: Offering) -> NodeType:

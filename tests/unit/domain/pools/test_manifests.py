@@ -92,7 +92,7 @@ def test_what_a_record_leaves_open_is_written_as_never() -> None:
 )
 def test_what_a_vcluster_yaml_cannot_say_is_shown_as_ours(change: dict[str, object]) -> None:
     assert "privateNodes" in pool_manifest(DYNAMIC)
-    document = pool_manifest(replace(DYNAMIC, **change))  # type: ignore[arg-type]
+    document = pool_manifest(replace(DYNAMIC, **change))
     assert (document["apiVersion"], document["kind"], document["metadata"]) == ("stockyard/v1", "Pool", {"name": "d"})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,7 +156,7 @@ def test_requirements_error_names_key(entry, words):
     )
 )
 def test_requirements_memory_does_not_change_results(entries):
-    memory: dict = {}
+    memory: dict[Any, Any] = {}
     for some_entries in ([], *([entry] for entry in entries), entries):
         try:
             fresh = Requirements.of(some_entries)

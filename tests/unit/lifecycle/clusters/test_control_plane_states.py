@@ -104,7 +104,7 @@ class State:
         return self.survivors() >= quorum(len(self.voters()))
 
     def change(self, place: int, **fields: object) -> State:
-        changed = replace(self.machines[place], **fields)  # type: ignore[arg-type]
+        changed = replace(self.machines[place], **fields)
         return replace(self, machines=(*self.machines[:place], changed, *self.machines[place + 1 :]))
 
     def without(self, place: int) -> State:

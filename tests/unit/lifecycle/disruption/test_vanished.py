@@ -53,7 +53,7 @@ def test_a_young_node_that_no_report_has_is_missed_until_it_is_known_whether_it_
         (claim(phase="Pending", joined=None), None, 105, 110, False),
     ):
         moments = moment(true_at), START + timedelta(seconds=now)
-        assert vanished.is_missed(node, facts, *moments) is expected  # type: ignore[arg-type]
+        assert vanished.is_missed(node, facts, *moments) is expected
 
 
 def test_members_of_the_control_plane_are_healed_otherwise() -> None:
@@ -72,7 +72,7 @@ def test_those_that_are_gone_for_longest_end_first() -> None:
 
 def note(node: NodeClaim, facts: object, seconds: int, *, has_pods: bool = False) -> tuple[str, str, bool] | None:
     """Status and reason that are noted, and whether that is told."""
-    new = vanished.noted(node, facts, moment(seconds), moment(seconds), has_pods=has_pods)  # type: ignore[arg-type]
+    new = vanished.noted(node, facts, moment(seconds), moment(seconds), has_pods=has_pods)
     if new is None:
         return None
     [joined] = [part for part in new[0].conditions if part.type == "Joined"]

@@ -29,7 +29,7 @@ def test_a_drained_node_is_no_news_for_its_pool(kind: str) -> None:
     maker = FleetRecords(BEGAN, 1, 0.0)
     fleet, records = maker.cluster(maker.tenant(0), 0, 3)
     own = next(record for record in records if isinstance(record, Pool))
-    pool = replace(own, kind=kind, quantity=3, due_at=None)  # type: ignore[arg-type]
+    pool = replace(own, kind=kind, quantity=3, due_at=None)
     first, *staying = fleet.claims
     leaving = replace(first, deleting=True, deletion_timestamp=NOW)
     drained = replace(leaving, conditions=(*leaving.conditions, Condition(DRAINED, "True", "Drained", "Gone.", NOW)))

@@ -57,7 +57,7 @@ def test_two_nodes_that_took_none_are_enough() -> None:
         ({"a": made_at(took=True)}, set()),
     ):
         nodes = {"a": made_at(), "b": made_at()}
-        assert set(report(memory, 200, **{**nodes, **changes})["g"].unused) == expected  # type: ignore[arg-type]
+        assert set(report(memory, 200, **{**nodes, **changes})["g"].unused) == expected
     # One that was made for earlier pods says nothing.
     assert not report({}, 300, a=made_at(), b=made_at())["g"].nodes
     # Nor one that other pods have filled.

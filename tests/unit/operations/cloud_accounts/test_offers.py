@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from stockyard.operations.cloud_accounts.accounts import change_account, delete_
 from stockyard.operations.cloud_accounts.offers import MOST_BYTES, MOST_SILENCE, MOST_TIME, OffersRefresh, Report
 from stockyard.operations.services import Services
 from stockyard.ports import Cloud, Create, Replace, Store, Verification
-from tests.harness.worlds.ports import with_ports
+from tests.harness.worlds.ports import partial_port, with_ports
 from tests.unit.operations.conftest import World, make_world
 
 TIME = "2026-01-01T00:00:00.000Z"
@@ -43,12 +44,12 @@ class Market(Cloud):
     def verify(self, account: CloudAccount, tenant: str) -> Verification:
         return Verification(account.attributes["project_id"] != "closed", "asked")
 
-    def check_attributes(self, attributes: dict[str, Any]) -> None: ...
+    def check_attributes(self, attributes: Mapping[str, Any]) -> None: ...
 
     def regions(self, account: CloudAccount) -> tuple[str, ...]:
         return ()
 
-    def principal(self, attributes: dict[str, Any]) -> str:
+    def principal(self, attributes: Mapping[str, Any]) -> str:
         return str(attributes["project_id"])
 
 
@@ -57,7 +58,7 @@ class Yard:
 
     def __init__(self) -> None:
         self.world = make_world()
-        self.market = Market(self.world)
+        self.market = partial_port(Market, self.world)
         clouds = {**self.world.services.clouds, "market": self.market}
         self.services = with_ports(self.world.services, clouds=clouds)
         self.refresh = OffersRefresh(self.world.registry, self.world.clock, self.services_of)
@@ -96,7 +97,7 @@ def test_every_verified_account_of_every_tenant_is_refreshed_each_time(yard: Yar
     yard.world.clock.advance(900)
     yard.refresh.run()
     assert yard.sheet("globex", "1") == f"two at {yard.services.now()}".encode()
-    assert yard.services_of("globex").store.get(PriceSheet, ids.account_sheet("1")).refreshed_at == yard.services.now()  # type: ignore[union-attr]
+    assert yard.services_of("globex").store.get(PriceSheet, ids.account_sheet("1")).refreshed_at == yard.services.now()
 
 
 def test_accounts_of_clouds_that_sell_to_all_alike_are_not_asked(yard: Yard) -> None:
@@ -149,7 +150,7 @@ def test_an_answer_for_an_account_that_changed_meanwhile_is_dropped(yard: Yard) 
         yard.store(tenant).commit(Replace(replace(account, attributes={"project_id": "other"}, version=2)))
         return b"of the old project"
 
-    yard.market.offers = moved  # type: ignore[method-assign]
+    yard.market.offers = moved
     report = yard.refresh.run()
     assert (list(report.failed), yard.sheets("acme")) == (["acme/2"], [])
 

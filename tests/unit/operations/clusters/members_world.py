@@ -179,11 +179,16 @@ class MembersWorld(BalancedWorld):
         dead = {node_of_member(claim) for claim in self.members() if claim.machine_id in away}
         return len(self.voters - dead)
 
+    def _current(self, claim: NodeClaim) -> NodeClaim:
+        current = self.world.services.store.get(NodeClaim, claim.id)
+        assert current is not None
+        return current
+
     def _play(self, claim: NodeClaim) -> None:
         services, node = self.world.services, node_of_member(claim)
         zones = [entry["values"][0] for entry in claim.requirements if entry["key"] == ZONE]
         if not claim.placement and self.zones_down.intersection(zones):
-            current = services.store.get(NodeClaim, claim.id)
+            current = self._current(claim)
             short = {"phase": "Pending", "reason": SHORT, "version": current.version + 1}
             services.store.commit(Replace(replace(current, **short)))
             return
@@ -192,7 +197,7 @@ class MembersWorld(BalancedWorld):
             machine_id = claim.machine_id or self.provider.machine_for(claim)
             execution = f"{claim.operation_id}-{claim.attempt}"
             changed = replace(
-                services.store.get(NodeClaim, claim.id),
+                self._current(claim),
                 placement=placement,
                 machine_id=machine_id,
                 phase="Available",

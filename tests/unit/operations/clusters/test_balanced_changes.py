@@ -239,7 +239,7 @@ def test_claims_that_wait_for_the_market_hold_no_operation(balanced: BalancedWor
             store.commit(Replace(replace(claim, reason="SpotPriceAboveBid", version=claim.version + 1)))
 
     balanced.patch(patch)
-    balanced.meanwhile = expensive  # type: ignore[method-assign]
+    balanced.meanwhile = expensive
     assert balanced.drive() == "changed"
 
 
@@ -372,7 +372,7 @@ def test_a_pool_is_removed_whatever_else_is_written_to_the_cluster(balanced: Bal
         commit(*writes)
 
     patch = remaining_groups(services, balanced.cluster, balanced.pools()["web"])
-    store.commit = raced  # type: ignore[method-assign]
+    store.commit = raced
     operation_id, _ = change_groups(services, balanced.cluster, patch, USER, "r", queue=False)
     assert balanced.operation.id == operation_id
     assert balanced.cluster.settings["autoscaler_node_groups"] == []

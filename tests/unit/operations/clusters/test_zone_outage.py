@@ -61,7 +61,7 @@ def test_without_room_anywhere_a_member_waits() -> None:
         if members.waits == room_at:
             members.zones_down.clear()
 
-    members.meanwhile = meanwhile  # type: ignore[method-assign]
+    members.meanwhile = meanwhile
     assert members.drive() == "changed"
     assert members.waits > room_at
     assert len(members.voters) == 3

@@ -14,6 +14,7 @@ from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import StoreUnavailable
 from stockyard.operations.costs import kept_sums
 from stockyard.operations.costs import tenant_sums as following
+from stockyard.operations.costs.budgets import month_budgets, scope_of_tenant
 from stockyard.operations.costs.kept_sums import ledger_now, tenant_sums, used_by_tenant
 from stockyard.operations.costs.report import report
 from stockyard.operations.listing import every
@@ -105,7 +106,7 @@ def test_the_budget_of_a_large_tenant_goes_by_its_sums(yard: Yard, monkeypatch: 
     services = yard.nodes.services
     quotas.set_quota(services, USD_MONTH, 500, 0)
     used = used_by_tenant(services)
-    (budget,) = ledger_now(services, kept_sums.month_budgets(services, [kept_sums.scope_of_tenant(services)])).budgets
+    (budget,) = ledger_now(services, month_budgets(services, [scope_of_tenant(services)])).budgets
     assert parts(yard)
     monkeypatch.setattr(kept_sums, "LARGE", 1000)
     assert used_by_tenant(services) == used > 0

@@ -166,7 +166,7 @@ def test_resume_replaces_a_kept_machine(world: World, consoles: list[str]) -> No
             machine_counts.append(len(machines(world)))
         return ensure(phase, work)
 
-    world.provider.ensure = counted  # type: ignore[method-assign]
+    world.provider.ensure = counted
     assert world.drive(resumed, "provision_cluster") == "ready"
     assert machine_counts == [0], "another machine was made beside the kept one"
     assert world.cluster(cluster).kept_until is None

@@ -27,7 +27,7 @@ def ledgers(world: World, *phases: str) -> tuple[Counting, list[StoreLedger]]:
     cluster = world.cluster(world.create())
     owner = Owner.of_cluster(cluster, str(cluster.operation_id), cluster.attempt)
     store = Counting(world.services.store)
-    services = replace(world.services, store=store)  # type: ignore[arg-type]
+    services = replace(world.services, store=store)
     return store, [StoreLedger(services, owner, phase) for phase in phases]
 
 

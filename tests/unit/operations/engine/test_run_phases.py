@@ -63,12 +63,12 @@ def test_a_call_that_died_goes_on_where_it_was(nodes: Nodes, monkeypatch: pytest
         raise VendorTimeout("no answer")
 
     with monkeypatch.context() as patched:
-        patched.setitem(RUNNER.actions, "launch", dies)  # type: ignore[arg-type]
+        patched.setitem(RUNNER.actions, "launch", dies)
         with pytest.raises(VendorTimeout) as timeout:
             call(nodes, claim)
     assert (calls, timeout.value.phase) == (["launch"], "launch")
     assert states(nodes, claim)[:2] == ["succeeded", "pending"]
-    monkeypatch.setitem(RUNNER.actions, "environment", dies)  # type: ignore[arg-type]
+    monkeypatch.setitem(RUNNER.actions, "environment", dies)
     assert call(nodes, claim).phase == "register"
 
 
@@ -78,7 +78,7 @@ def test_a_call_that_has_taken_long_begins_no_further_phase(nodes: Nodes, monkey
         return Outcome(True)
 
     claim = placed(nodes)
-    monkeypatch.setitem(RUNNER.actions, "environment", slow)  # type: ignore[arg-type]
+    monkeypatch.setitem(RUNNER.actions, "environment", slow)
     step = call(nodes, claim)
     assert (step.done, step.phase, step.wait) == (False, "launch", 1)
     assert nodes.machines() == []

@@ -67,7 +67,7 @@ class Yard:
         rig = Rig()
         rig.clock.now = nodes.clock.now()
         yard = cls(nodes, rig, world.cluster(cluster), None)
-        rig.platform.answer = yard.answer  # type: ignore[method-assign]
+        rig.platform.answer = yard.answer
         yard.agent = rig.agent()
         nodes.meanwhile = yard.meanwhile
         yard.prove = lambda machine, role=role: attestor.identities.update(  # type: ignore[attr-defined]

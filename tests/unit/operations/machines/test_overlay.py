@@ -82,7 +82,7 @@ def test_two_that_ask_at_once_get_two_addresses(world: World, cluster: Cluster) 
         if not late:
             late.append("ncl_2")
             overlay.admit(world.services, cluster, "ncl_2", OTHER)
-        return commit(*writes)  # type: ignore[arg-type]
+        return commit(*writes)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(type(store), "commit", lambda _, *writes: slow(*writes))
@@ -233,7 +233,7 @@ def test_an_agent_hears_within_ten_seconds_of_a_claim_that_ends(world: World, cl
     assert after is not None
     assert after.peers == []
     assert world.services.settings.agent_busy_seconds <= 10
-    assert program.LOOK + 2 * program.peers.TICK <= 40
+    assert program.LOOK + 2 * program.TICK <= 40
 
 
 def test_what_a_node_writes_of_itself_changes_nothing_of_the_list(world: World, cluster: Cluster) -> None:

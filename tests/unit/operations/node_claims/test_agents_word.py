@@ -66,7 +66,7 @@ def test_what_a_workflow_has_to_do_is_left_to_it(yard: Yard, monkeypatch: pytest
     monkeypatch.setattr(phases, "run_phases", lambda *_: pytest.fail("it was begun"))
     current = yard.nodes.now(claim)
     for other in ({"power": "Off"}, {"phase": "Available"}, {"deleting": True}):
-        go_on(yard.nodes.services, [replace(current, **other)])  # type: ignore[arg-type]
+        go_on(yard.nodes.services, [replace(current, **other)])
 
 
 def test_a_claim_that_others_work_on_by_now_is_left_alone(yard: Yard) -> None:

@@ -9,7 +9,8 @@ from stockyard.domain.records import Cluster, NodeClaim, NodeEnvironment, NodePr
 from stockyard.domain.values.requirements import Requirement
 from stockyard.domain.values.times import from_text
 from stockyard.errors import VendorNotFound, VendorUnavailable
-from stockyard.lifecycle.phases import BALANCED, CHANGE_CLUSTER, CREATE_CLUSTER, PROCEDURES, procedure_of
+from stockyard.lifecycle.change_phases import CHANGE_CLUSTER
+from stockyard.lifecycle.phases import BALANCED, CREATE_CLUSTER, PROCEDURES, procedure_of
 from stockyard.operations.clusters.phases import RUNNER
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.fleet.templates import supply
@@ -85,9 +86,9 @@ def test_what_has_grown_old_is_found_again_by_the_next_claim(world: World) -> No
     assert [image_after("one"), image_after("two")] == ["image-1", "image-1"]
     nodes.hours(2)
     source.fault = VendorUnavailable("not now")
-    prepare, source.prepare = source.prepare, _unavailable  # type: ignore[method-assign]
+    prepare, source.prepare = source.prepare, _unavailable
     assert image_after("three") == "image-1", "an old image is better than no node"
-    source.prepare = prepare  # type: ignore[method-assign]
+    source.prepare = prepare
     assert image_after("four") == "image-2"
     assert image_after("five") == "image-2"
     assert {claim.environment_ref for claim in every(nodes.services.store, NodeClaim)} == source.things

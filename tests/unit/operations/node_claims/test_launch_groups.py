@@ -14,7 +14,8 @@ from stockyard.domain.values import ids
 from stockyard.errors import Conflict, Fenced, NotFound, NotYetVisible, Unauthorized
 from stockyard.operations.engine.advance import Fence, load
 from stockyard.operations.listing import every
-from stockyard.operations.machines.join import UNRECORDED, join_machine
+from stockyard.operations.machines.attest import UNRECORDED
+from stockyard.operations.machines.join import join_machine
 from stockyard.operations.node_claims import launch_groups
 from stockyard.operations.node_claims.create import create_claim
 from stockyard.operations.node_claims.launch_groups import StoreGroup, form, leave
@@ -190,7 +191,7 @@ def test_machine_of_group_joins_for_its_claim(life: FleetLife) -> None:
     services = with_ports(life.services, attestor=attestor)
 
     def joining_as(machine: str) -> Callable[[], object]:
-        attestor.identities[PROOF["url"]] = MachineIdentity("222222222222", "role", machine)  # type: ignore[index]
+        attestor.identities[PROOF["url"]] = MachineIdentity("222222222222", "role", machine)
         return lambda: join_machine(services, b"key", group.id, PROOF)
 
     (group,) = life.groups()

@@ -55,7 +55,7 @@ def test_a_switch_is_refused_by_the_name_of_the_kind_and_no_operation_begins(nod
 def test_no_machine_is_made_that_is_to_be_off(nodes: Nodes) -> None:
     claim = available(nodes, power="Off")
     assert (claim.phase, nodes.machines()) == ("Failed", [])
-    assert f"The claim asks for a node that is off. {WHY}" in nodes.operation(claim).error.cause  # type: ignore[union-attr]
+    assert f"The claim asks for a node that is off. {WHY}" in nodes.operation(claim).error.cause
     nodes.delete(claim)
     nodes.relay()
     assert nodes.nothing_left()

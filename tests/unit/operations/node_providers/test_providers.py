@@ -26,7 +26,7 @@ from stockyard.operations.node_providers.visible import find_provider
 from stockyard.ports import Create, Finding, Put, Remove
 from stockyard.ports.nodes import NodeSource
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
-from tests.harness.worlds.ports import with_ports
+from tests.harness.worlds.ports import partial_port, with_ports
 from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 
@@ -95,7 +95,7 @@ def test_ec2_provider_requires_cloud_account(nodes: Nodes, number: int) -> None:
         return
     for call in (create_provider, plan_creation):
         with pytest.raises(InvalidInput) as refused:
-            call(nodes.services, provider_document, *(["user:ann"] if call is create_provider else []))  # type: ignore[operator]
+            call(nodes.services, provider_document, *(["user:ann"] if call is create_provider else []))
         assert [error.pointer for error in refused.value.errors] == ["/spec/cloudAccount"]
 
 
@@ -104,7 +104,7 @@ def test_creation_refuses_findings_of_source(nodes: Nodes) -> None:
         def inspect(self, provider: NodeProvider, account: object) -> list[Finding]:
             return [Finding("/spec/nodeTypes/0", "no such thing"), Finding("/spec", "odd", warning=True)]
 
-    services = with_ports(nodes.services, node_sources={"simulated": Strict()})
+    services = with_ports(nodes.services, node_sources={"simulated": partial_port(Strict)})
     with pytest.raises(InvalidInput) as refused:
         create_provider(services, document(), "user:ann")
     assert [(error.pointer, error.detail) for error in refused.value.errors] == [("/spec/nodeTypes/0", "no such thing")]

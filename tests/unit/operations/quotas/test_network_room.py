@@ -27,7 +27,7 @@ def bounded(yard: Yard, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
 
 def test_clusters_of_kubeadm_take_as_many_nodes_as_they_have_ranges_for_pods(yard: Yard) -> None:
     for driver in (Ec2ClusterDriver, CudoClusterDriver):
-        assert driver.most_nodes(None, yard.cluster) == 512  # type: ignore[arg-type]
+        assert driver.most_nodes(None, yard.cluster) == 512
     assert network_room.remaining_nodes(yard.nodes.services, yard.cluster) > 10**5, "another driver knows no limit"
     assert network_room.room_findings(yard.nodes.services, yard.cluster) == ()
 

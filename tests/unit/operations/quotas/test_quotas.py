@@ -162,7 +162,7 @@ def test_concurrent_change_of_allowed_types_is_refused(world: World, monkeypatch
     def first(*writes: object) -> None:
         monkeypatch.setattr(services.store, "commit", commit)
         set_allowed_types(services, ["other.*"], 0)
-        commit(*writes)  # type: ignore[arg-type]
+        commit(*writes)
 
     monkeypatch.setattr(services.store, "commit", first)
     with pytest.raises(PreconditionFailed, match="someone else"):

@@ -269,7 +269,7 @@ def test_item_sent_meanwhile_does_not_come_back():
 
 def test_stale_index_does_not_repeat_resend():
     class Late(MemoryRegistry):
-        def due(self, kind, before, limit=100):
+        def due(self, kind, before, limit=100, since=None, tenants=None):
             return stale_items
 
     stale_items = items("eew")

@@ -89,13 +89,13 @@ class SpotNodes(SimulatedNodes):
     """Simulated machines that are bought as EC2 sells spot: the market holds the bid, and takes machines back."""
 
     series: Series
-    list: Ec2PriceList
+    price_list: Ec2PriceList
     launches: list[tuple[str, float, float]]
     terminations: list[str]
     refusals: int = 0
 
     def node_types(self, provider: NodeProvider, account: CloudAccount | None) -> Sequence[NodeType]:
-        sheet = self.list.spot(REGION)
+        sheet = self.price_list.spot(REGION)
         prices = sheet.instances["small"] if sheet is not None else {}
         dearest = max((price.now for price in prices.values()), default=None)
         ways = (Offering(ON_DEMAND, (ANY,), USD), Offering(SPOT, (ANY,), dearest, prices, USD))
@@ -107,7 +107,7 @@ class SpotNodes(SimulatedNodes):
         return ZONES
 
     def prices_as_of(self, provider: NodeProvider) -> str:
-        sheet = self.list.spot(REGION)
+        sheet = self.price_list.spot(REGION)
         return sheet.as_of if sheet is not None else ""
 
     def launch(self, work: NodeWork) -> Outcome:
@@ -212,7 +212,7 @@ def played(seed: int, hours: int, **fields: Any) -> Play:
     platform = nodes.registry.platform()
     source = SpotNodes(nodes.registry.store)
     source.series, source.launches, source.terminations = series, [], []
-    source.list = Ec2PriceList(platform, lambda: nodes.clock.now().timestamp(), nodes.clock.now)
+    source.price_list = Ec2PriceList(platform, lambda: nodes.clock.now().timestamp(), nodes.clock.now)
     nodes.services = with_ports(nodes.services, node_sources={"simulated": source})
     sheets = StoredPriceSheets(platform)
     refresh = CatalogRefresh(nodes.registry, nodes.clock, series, sheets, {"simulated": source})

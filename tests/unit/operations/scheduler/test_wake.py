@@ -100,7 +100,7 @@ def test_a_tenant_with_many_claims_takes_turns_with_the_others(monkeypatch: pyte
 
     many = {str(number): claim(number) for number in range(1200)}
     waiting = Waiting(MemoryRegistry(), {"busy": many, "small": {"s": claim(5000)}})
-    scheduler = Scheduler(MemoryRegistry(), lambda tenant: tenant, lambda: next(seconds))  # type: ignore[arg-type, return-value]
+    scheduler = Scheduler(MemoryRegistry(), lambda tenant: tenant, lambda: next(seconds))
     assert scheduler._all(waiting)["left"] == 0
     assert turns == [("busy", 500), ("small", 1), ("busy", 500), ("busy", 200)]
     turns.clear()

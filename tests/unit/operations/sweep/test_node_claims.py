@@ -104,7 +104,7 @@ def test_deletion_of_cluster_deletes_its_claims(nodes: Nodes, world: World) -> N
         nodes.relay()
         return moment
 
-    world.clock.advance = meanwhile  # type: ignore[method-assign]
+    world.clock.advance = meanwhile
     assert world.drive(cluster, "delete_cluster") == "gone"
     assert machine_counts[0] == 2
     assert nodes.services.store.get(Cluster, cluster.id) is None

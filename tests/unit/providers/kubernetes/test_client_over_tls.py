@@ -48,8 +48,8 @@ def test_objects_come_change_and_go(cluster: Cluster):
     client = cluster.client
     for document in (NAMESPACE, CONFIG, SECRET):
         client.apply(document)
-    assert client.get("v1", "ConfigMap", "a", "web")["data"] == {"x": "1"}  # type: ignore[index]
-    version = client.get("v1", "Secret", "s", "web")["metadata"]["resourceVersion"]  # type: ignore[index]
+    assert client.get("v1", "ConfigMap", "a", "web")["data"] == {"x": "1"}
+    version = client.get("v1", "Secret", "s", "web")["metadata"]["resourceVersion"]
     assert client.apply(SECRET)["metadata"]["resourceVersion"] == version, "applied again, nothing changes"
     assert client.apply({**CONFIG, "data": {"y": "2"}})["data"] == {"y": "2"}, "what is no longer sent is removed"
     assert [item["metadata"]["name"] for item in client.list("v1", "ConfigMap")] == ["a"]

@@ -113,9 +113,9 @@ def test_a_static_pool_of_any_form_can_be_patched() -> None:
     """A NodePool with replicas may say what only dynamic pools need; it is left out of what it becomes."""
     block = {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": [{"nodes": "2"}]}
     static = replace(pool(quantity=3), disruption=block)
-    patched = read(PoolPatch, {"quantity": 4}).apply_to(static)  # type: ignore[arg-type]
+    patched = read(PoolPatch, {"quantity": 4}).apply_to(static)
     assert (patched.quantity, patched.disruption) == (4, {"budgets": [{"nodes": "2"}]})
-    paused = read(PoolPatch, {"disruption": {"paused": True}}).apply_to(static)  # type: ignore[arg-type]
+    paused = read(PoolPatch, {"disruption": {"paused": True}}).apply_to(static)
     assert paused.disruption == {"budgets": [{"nodes": "2"}], "paused": True}
 
 

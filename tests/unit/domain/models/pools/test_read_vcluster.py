@@ -229,6 +229,7 @@ def test_properties_of_an_object_are_requirements(case: str) -> None:
     assert list(read.pools[0].requirements) == requirements
     assert read.pools[0].properties == {}
     words = remarks(read)
+    assert isinstance(properties, dict)
     for name in properties:
         assert words[pointer("autoNodes", "properties", name)].startswith("Read as the requirement ")
 

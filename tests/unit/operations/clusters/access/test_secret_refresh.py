@@ -98,7 +98,7 @@ def test_a_secret_of_the_cluster_itself_has_a_new_token_in_each_answer(minting: 
 
 def test_make_cost_has_the_reads_of_a_refresh_and_a_post_takes_no_more(minting: Minting) -> None:
     cluster, store = current(minting), Counting(minting.services.store)
-    minting.services = replace(minting.services, store=store)  # type: ignore[arg-type]
+    minting.services = replace(minting.services, store=store)
 
     def calls(of: Callable[[Cluster], object], holder: Cluster) -> Counter[str]:
         of(holder)

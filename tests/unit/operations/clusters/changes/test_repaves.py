@@ -54,7 +54,7 @@ def test_a_change_that_replaces_nodes_waits_for_approval(asking: BalancedWorld) 
             assert decide(asking, True)["state"] == "Approved"
         meanwhile()
 
-    asking.meanwhile = approved  # type: ignore[method-assign]
+    asking.meanwhile = approved
     assert asking.drive() == "changed"
     assert sorted(asking.replaced) == names
     assert repave_view(asking.world.services, asking.cluster)["nodes"] == []

@@ -109,7 +109,7 @@ def test_last_of_two_changes_wins(world: World, cluster: Cluster) -> None:
             answers.append(send(world, cluster, {"second": "2"}))
         return original(work, stale_keys)
 
-    world.provider.retag = retag  # type: ignore[method-assign]
+    world.provider.retag = retag
     assert world.drive(cluster, "retag_cluster") == "retagged"
     assert answers[0].operation_id == first.operation_id
     assert carried(world) == [{"second": "2"}]
@@ -172,7 +172,7 @@ def created_while_tags_change(world: World) -> Cluster:
             assert condition(world, cluster) == ("Unknown", "Pending")
         return original(phase, work)
 
-    world.provider.ensure = ensure  # type: ignore[method-assign]
+    world.provider.ensure = ensure
     assert world.drive(cluster, "provision_cluster") == "ready"
     assert {} in carried(world)
     return world.cluster(cluster)
@@ -247,7 +247,7 @@ def test_machines_that_are_being_made_are_looked_at_again(world: World, cluster:
             world.provider.things["late"], world.provider.tags["late"] = "machine", {"team": "a"}
         return outcome
 
-    world.provider.retag = retag  # type: ignore[method-assign]
+    world.provider.retag = retag
     send(world, cluster, {"b": "c"})
     assert world.drive(cluster, "retag_cluster") == "retagged"
     assert looks[0] < 10

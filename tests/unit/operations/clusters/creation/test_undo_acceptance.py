@@ -23,7 +23,7 @@ class ProcessDied(Exception):
 @pytest.fixture
 def accepted(world):
     """An acceptance whose worker created the client and died before it started the workflow."""
-    world.identity.faults.after("create_client", ProcessDied())  # type: ignore[arg-type]
+    world.identity.faults.after("create_client", ProcessDied())
     with pytest.raises(ProcessDied):
         creation.create_cluster(world.services, world.new_cluster(), "ann", ID)
     return stored(world)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -254,5 +255,5 @@ def test_the_handler_tells_events_from_the_schedule(
 
     monkeypatch.setattr(passes, "reap", Played)
     context = SimpleNamespace(get_remaining_time_in_millis=lambda: 200_000)
-    handler.lambda_handler.__wrapped__(dict(event), context)
+    inspect.unwrap(handler.lambda_handler)(dict(event), context)
     assert calls == [called]

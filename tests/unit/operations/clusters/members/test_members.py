@@ -31,8 +31,8 @@ from stockyard.operations.services import Services
 from stockyard.operations.sweep.places import PlaceSweep
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import CloudWork, ClusterDriver, Finding, Replace
-from tests.unit.operations.clusters.balanced_world import WEB, BalancedWorld
-from tests.unit.operations.clusters.members_world import USER, MembersWorld, members_world
+from tests.unit.operations.clusters.balanced_world import USER, WEB, BalancedWorld
+from tests.unit.operations.clusters.members_world import MembersWorld, members_world
 
 
 @pytest.mark.parametrize("size", [3, 5])
@@ -210,7 +210,7 @@ def test_a_machine_that_was_just_taken_over_goes_with_its_cluster() -> None:
     (claim,) = members.members()
     assert (claim.machine_id, claim.execution) == (cluster.instance_id, None)
     delete_cluster(services, members.id, USER)
-    members.meanwhile = lambda: BalancedWorld.meanwhile(members)  # type: ignore[method-assign]
+    members.meanwhile = lambda: BalancedWorld.meanwhile(members)
     members.drive("delete")
     assert members.provider.things == {}
     assert [line.id for line in every(services.store, Resource) if line.state != "gone"] == []
@@ -221,9 +221,7 @@ def test_a_member_leaves_when_its_claim_was_placed() -> None:
     same."""
     members, late = members_world(1), 40
     play, first = members._play, members.cluster.instance_id
-    members._play = lambda claim: (  # type: ignore[method-assign]
-        None if claim.machine_id == first and members.waits < late else play(claim)
-    )
+    members._play = lambda claim: None if claim.machine_id == first and members.waits < late else play(claim)
     members.world.clock.advance(10)
     renew_certificates(members.world.services, members.id, USER, "r")
     assert members.drive() == "changed"

@@ -14,7 +14,8 @@ from stockyard.operations.clusters.changes.resume import resume_cluster
 from stockyard.operations.clusters.snapshots.restores import plan_restore, start_restore
 from stockyard.operations.machines.member_plan import PLAN
 from stockyard.ports import Replace
-from tests.unit.operations.clusters.members_world import USER, MembersWorld, members_world
+from tests.unit.operations.clusters.balanced_world import USER
+from tests.unit.operations.clusters.members_world import MembersWorld, members_world
 
 BACKUP = {"interval_hours": 6, "keep": 2, "bucket": None, "on_deletion": "remove"}
 OLD, NEW = "20251230T000000Z", "20251231T060000Z"
@@ -99,7 +100,7 @@ def test_the_members_of_before_serve_again_when_the_node_of_the_new_one_never_co
             failed = replace(claim, phase="Failed" if alone and len(handed_over) > 5 else "Pending")
             members.world.services.store.commit(Replace(replace(failed, version=claim.version + 1)))
 
-    members.meanwhile = without_a_node  # type: ignore[method-assign]
+    members.meanwhile = without_a_node
     restore(members)
     assert members.drive() == "not_changed"
     assert any(handed_over)

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from stockyard.domain.pools.disruption_records import IDLE
+from stockyard.lifecycle.pools.pool import later_than
 from stockyard.operations.fleet.disruption import run
+from stockyard.operations.fleet.disruption.decide import decide
 from stockyard.ports import Replace
 from tests.unit.operations.fleet.disruption.conftest import Pods, pod
 from tests.unit.operations.fleet.disruption.test_run import LARGE, idle
@@ -23,13 +25,13 @@ def test_decisions_are_careful_for_a_day_after_pods_of_one_have_found_no_place(
     pods.run(8)
     assert pods.types() == [LARGE]
     assert (pods.record().left_at != "", pods.record().careful_until) == (True, "")
-    original, careful = run.decide, list[bool]()
+    careful: list[bool] = []
 
-    def decide(view: Any, settings: Any, *, for_price: bool) -> Any:
+    def watched(view: Any, settings: Any, *, for_price: bool) -> Any:
         careful.append(settings.careful)
-        return original(view, settings, for_price=for_price)
+        return decide(view, settings, for_price=for_price)
 
-    monkeypatch.setattr(run, "decide", decide)
+    monkeypatch.setattr(run, "decide", watched)
     pods.waiting = [pod("7500m")]
     pods.run(6)
     assert pods.types() == [LARGE, LARGE]
@@ -57,7 +59,7 @@ def test_a_careful_decision_that_was_too_tight_is_followed_by_rest(pods: Pods) -
     assert pods.types() == [LARGE]
     now, store = pods.yard.nodes.services.now(), pods.yard.nodes.services.store
     record = pods.record()
-    careful_until = run.later_than(now, run.CAREFUL_SECONDS)
+    careful_until = later_than(now, run.CAREFUL_SECONDS)
     store.commit(Replace(replace(record, careful_until=careful_until, version=record.version + 1)))
     pods.waiting = [pod("7500m")]
     pods.run(6)

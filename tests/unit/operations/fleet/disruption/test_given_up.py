@@ -16,6 +16,7 @@ from stockyard.domain.values.conditions import Condition
 from stockyard.errors import VendorRefused
 from stockyard.operations.fleet.disruption import carry_out, hopeless
 from stockyard.operations.fleet.disruption.pause import pause_cluster, pause_tenant
+from stockyard.operations.fleet.pools.claims import commit_claims
 from stockyard.operations.fleet.pools.pools import change_pool
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.ports import Outcome, Replace
@@ -188,15 +189,15 @@ def test_a_pool_that_changes_while_its_decision_starts_costs_no_rest(
 ) -> None:
     """Another pass writes the pool's record in between: the next look decides the same again."""
     small_only(pods)
-    original, changes = carry_out.commit_claims, iter([1, 2])
+    changes = iter([1, 2])
 
-    def commit_claims(*arguments: Any) -> Any:
+    def overtaken(*arguments: Any) -> Any:
         if next(changes, None) is not None:
             current = pods.yard.now(POOL)
             pods.yard.nodes.services.store.commit(Replace(replace(current, version=current.version + 1)))
-        return original(*arguments)
+        return commit_claims(*arguments)
 
-    monkeypatch.setattr(carry_out, "commit_claims", commit_claims)
+    monkeypatch.setattr(carry_out, "commit_claims", overtaken)
     pods.run(14)
     assert pods.types() == [SMALL]
 

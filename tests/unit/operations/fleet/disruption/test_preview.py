@@ -165,8 +165,8 @@ def test_nodes_that_the_agent_does_not_tell_of_are_in_the_preview(
     workload = pods.workload()
     other_nodes = {node: fact for node, fact in workload.nodes.items() if node != name}
     reports = {} if facts is None else {name: replace(workload.nodes[name], **facts)}
-    monkeypatch.setattr(previews, "workload_of", lambda *_: replace(workload, nodes={**other_nodes, **reports}))
-    monkeypatch.setattr(runs, "workload_of", previews.workload_of)
+    for module in (previews, runs):
+        monkeypatch.setattr(module, "workload_of", lambda *_: replace(workload, nodes={**other_nodes, **reports}))
     (row,) = (node for node in preview(pods)["nodes"] if node["name"] == name)
     assert (row["leaves"], row["why"]) == (False, previews.UNSEEN)
 

@@ -17,7 +17,9 @@ from stockyard.lifecycle.nodes.node_phases import NOT_DRIFTED
 from stockyard.lifecycle.phases import DEGRADED
 from stockyard.operations.engine.watch import watch
 from stockyard.operations.fleet.disruption import carry_out
+from stockyard.operations.fleet.disruption.give_up import abandon
 from stockyard.operations.fleet.disruption.run import view_now
+from stockyard.operations.fleet.pools.claims import commit_claims
 from stockyard.operations.fleet.state import Workload
 from stockyard.operations.listing import every
 from stockyard.ports import Replace, Store, Write
@@ -276,12 +278,11 @@ def test_who_makes_replacements_stops_when_the_decision_was_given_up(
     """Another pass may find it too old while the first one is still at work."""
     small_only(pods)
     until(pods, PROPOSED)
-    original = carry_out.commit_claims
 
     def overtaken(*arguments: Any) -> Any:
-        monkeypatch.setattr(carry_out, "commit_claims", original)
-        carry_out.abandon(pods.yard.nodes.services, pods.record(), "Somebody else was first.")
-        return original(*arguments)
+        monkeypatch.setattr(carry_out, "commit_claims", commit_claims)
+        abandon(pods.yard.nodes.services, pods.record(), "Somebody else was first.")
+        return commit_claims(*arguments)
 
     monkeypatch.setattr(carry_out, "commit_claims", overtaken)
     before = {claim.id for claim in pods.claims()}

@@ -8,6 +8,7 @@ import pytest
 
 from stockyard.errors import StoreUnavailable
 from stockyard.operations.fleet.disruption import carry_out
+from stockyard.operations.node_claims.delete import delete_claim
 from tests.unit.operations.fleet.disruption.conftest import POOL, Pods, pod
 from tests.unit.operations.fleet.disruption.test_run import LARGE, NOW, idle, reasons, small_only, until
 
@@ -44,12 +45,12 @@ def test_a_pass_that_dies_between_two_nodes_has_counted_both(
     pods: Pods, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     idle(pods, 3)
-    original, look, calls = carry_out.delete_claim, pods.look, iter(range(1, 100))
+    look, calls = pods.look, iter(range(1, 100))
 
-    def delete_claim(*arguments: Any) -> Any:
+    def dying_delete(*arguments: Any) -> Any:
         if next(calls) == number:
             raise StoreUnavailable("The table does not answer.")
-        return original(*arguments)
+        return delete_claim(*arguments)
 
     def dying_look() -> Any:
         try:
@@ -57,7 +58,7 @@ def test_a_pass_that_dies_between_two_nodes_has_counted_both(
         except StoreUnavailable:
             return {}
 
-    monkeypatch.setattr(carry_out, "delete_claim", delete_claim)
+    monkeypatch.setattr(carry_out, "delete_claim", dying_delete)
     monkeypatch.setattr(pods, "look", dying_look)
     pods.run(12)
     assert pods.types() == [LARGE]

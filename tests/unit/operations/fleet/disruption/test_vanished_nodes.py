@@ -68,7 +68,7 @@ def test_a_node_that_is_deleted_as_soon_as_it_has_joined_is_gone_once_the_agent_
     [claim] = pods.yard.claims(POOL)
     services.store.commit(Replace(replace(with_joined(claim, services.now()), sequence=claim.sequence + 1)))
     reported = replace(workload_of_pods(), observed_at=services.now(), nodes={})
-    pods.workload = lambda: reported  # type: ignore[method-assign]
+    pods.workload = lambda: reported
     delete_nodes(pods, first)
     pods.run(1)
     [claim] = pods.yard.claims(POOL)
@@ -132,6 +132,6 @@ def test_of_many_nodes_that_are_gone_a_fifth_ends_at_once(pods: Pods) -> None:
 def test_an_agent_that_tells_of_no_nodes_ends_none(pods: Pods) -> None:
     idle(pods, 2, **KEPT_FIELDS)
     workload = pods.workload
-    pods.workload = lambda: replace(workload(), nodes=None)  # type: ignore[method-assign]
+    pods.workload = lambda: replace(workload(), nodes=None)
     pods.run(5)
     assert len(living_names(pods)) == 2

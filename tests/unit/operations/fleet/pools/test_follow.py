@@ -72,7 +72,7 @@ def test_nodes_of_a_removed_group_leave_before_it(managed: ManagedWorld) -> None
         calls.append((phase, len(managed.claims("l4"))))
         return ensure(phase, work)
 
-    managed.provider.ensure = watched  # type: ignore[method-assign]
+    managed.provider.ensure = watched
     assert managed.drive() == "not_changed", "no pass gives the claims back here"
     assert managed.operation.error is not None
     assert managed.operation.error.phase == "surplus"

@@ -22,6 +22,7 @@ from stockyard.operations.fleet.pools import groups as fleet_groups
 from stockyard.operations.fleet.pools import pools, reconcile
 from stockyard.operations.fleet.state import PendingGroup, Workload
 from stockyard.operations.listing import every
+from stockyard.operations.node_providers.providers import create_provider, delete_provider
 from stockyard.operations.quotas.limits import set_quota, view
 from stockyard.ports import Create, PriceList
 from stockyard.providers.clusters.ec2 import groups
@@ -144,11 +145,10 @@ def test_two_deletions_at_the_implicit_provider_at_a_time_both_end(
 ) -> None:
     """The slower one finds the provider changed between its own writes; its workflow runs the phase again."""
     services = grouped.nodes.services
-    fleet_groups.create_provider(services, Grouping().group_provider(grouped.cluster, {}), USER, implicit=True)
-    delete = fleet_groups.delete_provider
+    create_provider(services, Grouping().group_provider(grouped.cluster, {}), USER, implicit=True)
 
     def overtaken(*arguments: Any) -> None:
-        delete(*arguments)
+        delete_provider(*arguments)
         raise Conflict("NodeProvider has another version")
 
     monkeypatch.setattr(fleet_groups, "delete_provider", overtaken)

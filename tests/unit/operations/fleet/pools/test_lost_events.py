@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stockyard.domain.pools.records import Pool
+from stockyard.domain.pools.records import NewPool, Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.errors import InUse
 from stockyard.lifecycle.pools.pool import LOOK_AGAIN_SECONDS, PODS_HAVE_ROOM, SETTLED_SECONDS
@@ -149,7 +149,7 @@ def test_a_provider_is_made_again_while_claims_wait_for_it(yard: Yard, monkeypat
 
 
 def test_a_request_that_is_sent_again_finds_its_pool(yard: Yard) -> None:
-    services, new_pool = yard.nodes.services, pools.NewPool(name="workers", quantity=1)
+    services, new_pool = yard.nodes.services, NewPool(name="workers", quantity=1)
     first = pools.create_pool(services, yard.cluster, new_pool, USER, "plr_1")
     assert pools.create_pool(services, yard.cluster, new_pool, USER, "plr_1") == first
     for request in ("plr_2", ""):
@@ -168,5 +168,5 @@ def test_a_pool_is_made_while_its_cluster_goes_on(yard: Yard, monkeypatch: pytes
             services.store.commit(Replace(replace(current, status=status, version=current.version + 1)))
 
     monkeypatch.setattr(pools, "check_pool", changing)
-    pool = pools.create_pool(services, yard.cluster, pools.NewPool(name="workers", quantity=1), USER)
+    pool = pools.create_pool(services, yard.cluster, NewPool(name="workers", quantity=1), USER)
     assert pools.pools_of(services, yard.cluster.id) == [pool]

@@ -34,7 +34,7 @@ def version(yard: Yard) -> str | None:
 def objects(yard: Yard) -> dict[str, dict[str, Any]]:
     """The mirror by kind and name, as the route answers with it."""
     page = page_of(yard.nodes.services, yard.current())
-    MirrorView(objects=page.objects, after=page.after)  # type: ignore[arg-type]
+    MirrorView(objects=page.objects, after=page.after)
     return {f"{each['kind']} {each['name']}": each for each in page.objects}
 
 

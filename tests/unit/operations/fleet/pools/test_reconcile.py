@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from stockyard.domain.pools.records import ClusterClaim, Pool
+from stockyard.domain.pools.records import ClusterClaim, NewPool, Pool
 from stockyard.domain.records import NodeClaim, Quota
 from stockyard.errors import Conflict
 from stockyard.operations.clusters import nodes as cluster_nodes
@@ -311,15 +311,13 @@ def _scale(yard: Yard, quantity: int) -> None:
     pools.change_pool(services, yard.current(), pool, pool.version, changed, USER, "r")
 
 
-def reconcile_input(pool: Pool, quantity: int) -> pools.NewPool:
-    return pools.NewPool(
-        name=pool.name, form=pool.form, document=pool.document, **{**pool.spec(), "quantity": quantity}
-    )
+def reconcile_input(pool: Pool, quantity: int) -> NewPool:
+    return NewPool(name=pool.name, form=pool.form, document=pool.document, **{**pool.spec(), "quantity": quantity})
 
 
 def _fail(yard: Yard, claim: NodeClaim, **fields: object) -> None:
     current = yard.nodes.now(claim)
-    changed = replace(current, phase="Failed", due_at=None, version=current.version + 1, **fields)  # type: ignore[arg-type]
+    changed = replace(current, phase="Failed", due_at=None, version=current.version + 1, **fields)
     yard.nodes.services.store.commit(Replace(changed))
 
 

@@ -106,7 +106,7 @@ class _Sts:
 
 def test_a_role_is_assumed_for_a_quarter_of_an_hour():
     sts = _Sts()
-    keys = cluster_tokens.role_keys(Calls(sts, "eu-west-1"), "arn:aws:iam::1:role/r", "ann smith@example.test")  # type: ignore[arg-type]
+    keys = cluster_tokens.role_keys(Calls(sts, "eu-west-1"), "arn:aws:iam::1:role/r", "ann smith@example.test")
     assert keys["AccessKeyId"] == "ASIAEXAMPLE"
     assert sts.calls == [
         {"RoleArn": "arn:aws:iam::1:role/r", "RoleSessionName": "ann-smith@example.test", "DurationSeconds": 900}
@@ -116,7 +116,7 @@ def test_a_role_is_assumed_for_a_quarter_of_an_hour():
 @pytest.mark.parametrize("name", ["", "a", "ä" * 80, "é/ü", "x" * 200])
 def test_any_name_makes_a_name_of_a_session(name: str):
     sts = _Sts()
-    cluster_tokens.role_keys(Calls(sts, "eu-west-1"), "arn", name)  # type: ignore[arg-type]
+    cluster_tokens.role_keys(Calls(sts, "eu-west-1"), "arn", name)
     session = sts.calls[0]["RoleSessionName"]
     assert 2 <= len(session) <= 64
     assert session.isascii()
@@ -129,4 +129,4 @@ def test_any_name_makes_a_name_of_a_session(name: str):
 )
 def test_a_role_that_cannot_be_assumed(code: str, leaf: type[Exception]):
     with pytest.raises(leaf):
-        cluster_tokens.role_keys(Calls(_Sts(code), "eu-west-1"), "arn:aws:iam::1:role/r", "ann")  # type: ignore[arg-type]
+        cluster_tokens.role_keys(Calls(_Sts(code), "eu-west-1"), "arn:aws:iam::1:role/r", "ann")

@@ -38,7 +38,7 @@ class _Sts:
 
 
 def _sessions(sts: _Sts, clock: Any = lambda: 0.0) -> Sessions:
-    return Sessions(lambda: sts, clock)  # type: ignore[arg-type, return-value]
+    return Sessions(lambda: sts, clock)
 
 
 def test_session_is_cached_until_shortly_before_expiry(yard: Any) -> None:
@@ -80,7 +80,7 @@ def test_verification_requires_role_that_checks_external_id(
     yard: Any, trusted: str | None, complaint: str | None
 ) -> None:
     sts = _Sts(trusted)
-    verification = AwsCloud(Stage(), lambda: sts).verify(yard.account, "acme")  # type: ignore[arg-type, return-value]
+    verification = AwsCloud(Stage(), lambda: sts).verify(yard.account, "acme")
     assert (verification.works, (complaint or "only with the external id") in verification.message) == (
         complaint is None,
         True,
@@ -89,7 +89,7 @@ def test_verification_requires_role_that_checks_external_id(
 
 def test_verification_tells_nothing_of_our_own_account(yard: Any) -> None:
     sts = _Sts("other", "AccessDenied")
-    message = AwsCloud(Stage(), lambda: sts).verify(yard.account, "acme").message  # type: ignore[arg-type, return-value]
+    message = AwsCloud(Stage(), lambda: sts).verify(yard.account, "acme").message
     assert "(AccessDenied)" in message
     assert "111111111111" not in message
     assert "Stockyard-X" not in message
@@ -116,7 +116,7 @@ def test_calls_for_machines_wait_longer_than_others(yard: Any) -> None:
             chosen_configs.append(config)
             return MagicMock()
 
-    calls = Calls(Recorder(), "us-east-1")  # type: ignore[arg-type]
+    calls = Calls(Recorder(), "us-east-1")
     for operation in ("create_fleet", "run_instances", "create_vpc", "describe_vpcs"):
         calls.call("ec2", operation)
     assert chosen_configs == [SLOW, SLOW, ONCE, RETRYING]

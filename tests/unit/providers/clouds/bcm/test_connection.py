@@ -30,6 +30,7 @@ from stockyard.providers.addresses import Guard
 from stockyard.providers.clouds.bcm import client
 from stockyard.providers.clouds.bcm.access import Access
 from stockyard.providers.clouds.bcm.cloud import HeadNodes
+from stockyard.providers.clouds.bcm.trust import Trust
 from tests.harness.bcm.certificates import Maker, Pair
 from tests.harness.bcm.yard import NUMBER, TENANT, WORD, bcm_account
 from tests.harness.worlds.memory import MemorySecrets
@@ -118,7 +119,7 @@ def test_a_client_certificate_that_is_not_taken(tmp_path: Path, pair: Pair, text
 
 
 def test_without_a_client_certificate_the_answer_is_401(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client.Trust, "_load", lambda *_: None)
+    monkeypatch.setattr(Trust, "_load", lambda *_: None)
     with room(tmp_path) as here:
         error = error_of(here.account())
         assert (type(error), error.code) == (CredentialsRevoked, "401")
@@ -187,7 +188,7 @@ def test_addresses_that_nobody_outside_may_choose_are_not_called() -> None:
     secrets = MemorySecrets()
     secrets.put(account_secret(TENANT, NUMBER, "client_key"), ADMIN.key_b64)
     for address, code in (("127.0.0.1", "ForbiddenAddress"), ("10.0.0.4", "PrivateAddress")):
-        guard = Guard(resolve=lambda _host, _port, address=address: (address,))  # type: ignore[misc]
+        guard = Guard(resolve=lambda _host, _port, address=address: (address,))
         signed = replace(account, attributes={**account.attributes, "client_certificate": ADMIN.certificate_b64})
         with closing(Access(lambda: secrets, guard, _no_site)) as way, pytest.raises(VendorRefused) as caught:
             way.client(TENANT, signed).devices()

@@ -139,7 +139,7 @@ def test_a_call_whose_answer_is_lost_is_found_again(yard: Yard, operation: str) 
             raise httpx.ReadTimeout("lost")
         return done
 
-    yard.vendor.answer = losing  # type: ignore[method-assign]
+    yard.vendor.answer = losing
     yard.cudo = Cudo(KEY, "acme", transport=yard.vendor.transport(), pause=lambda _seconds: None)
     with pytest.raises(VendorError):
         yard.everything()

@@ -23,8 +23,7 @@ from stockyard.errors import (
     VendorUnavailable,
 )
 from stockyard.providers.addresses import Guard
-from stockyard.providers.clouds.cudo import access
-from stockyard.providers.clouds.cudo.vault import MOST_BYTES, WRAP_SECONDS, VaultClient
+from stockyard.providers.clouds.cudo.vault import MOST_BYTES, WRAP_SECONDS, Vault, VaultClient
 from tests.harness.worlds import vaults
 
 ADDRESS = "https://vault.example.test:8200/teams"
@@ -58,7 +57,7 @@ class Host:
 def client_of(
     host: Host, addresses: Sequence[str] = PUBLIC, address: str = ADDRESS, *, allow_private: bool = False
 ) -> VaultClient:
-    vault, transport = access.Vault(address, "role-1", SECRET_ID), httpx.MockTransport(host)
+    vault, transport = Vault(address, "role-1", SECRET_ID), httpx.MockTransport(host)
     guard = Guard(allow_private, resolve=lambda _name, _port: addresses)
     return VaultClient(vault, transport, guard=guard)
 
@@ -89,7 +88,7 @@ def test_a_key_is_forgotten_with_all_its_versions_also_when_it_is_gone() -> None
 
 
 def test_machines_are_told_the_address_of_the_account_or_where_the_operator_asks() -> None:
-    vault = access.Vault(ADDRESS, "role-1", SECRET_ID)
+    vault = Vault(ADDRESS, "role-1", SECRET_ID)
     assert VaultClient(vault).address == ADDRESS
     assert VaultClient(vault, url="http://127.0.0.1:1/").address == "http://127.0.0.1:1"
 
@@ -123,7 +122,7 @@ def test_an_address_that_the_guard_refuses_is_not_called() -> None:
 
 @pytest.mark.parametrize("name", ["a..test", f"{'a' * 64}.test", "xn--a"])
 def test_a_name_that_is_none_leads_nowhere(name: str) -> None:
-    client = VaultClient(access.Vault(f"https://{name}", "r", SECRET_ID), httpx.MockTransport(Host()))
+    client = VaultClient(Vault(f"https://{name}", "r", SECRET_ID), httpx.MockTransport(Host()))
     with pytest.raises((VendorUnavailable, VendorRefused), match=r"leads to no address|is no URL"):
         client.check()
 
@@ -212,7 +211,7 @@ def test_answers_to_a_deletion(status: int, kind: type[VendorError]) -> None:
 
 
 def test_no_secret_is_in_a_repr() -> None:
-    vault = access.Vault(ADDRESS, "role-1", SECRET_ID)
+    vault = Vault(ADDRESS, "role-1", SECRET_ID)
     assert SECRET_ID not in repr(vault) + repr(VaultClient(vault))
 
 
@@ -221,7 +220,7 @@ def test_a_machines_secret_id_that_nobody_unwraps_in_time_is_lost() -> None:
     with vaults.running("simulated") as server:
         simulated = server.vault  # type: ignore[attr-defined]
         simulated._now = lambda: moment[0]
-        vault = access.Vault(ADDRESS, *app_role(server))
+        vault = Vault(ADDRESS, *app_role(server))
         tokens = [VaultClient(vault, url=server.url).wrapped_secret_id("x") for _ in range(2)]
         moment[0] = WRAP_SECONDS - 1
         assert ask(server, "POST", "sys/wrapping/unwrap", {}, token=tokens[0])[0] == 200

@@ -31,7 +31,7 @@ def test_everything_stands_where_the_type_was_chosen_whatever_the_account_names_
     for phase in PHASES[2:]:
         world.until_done(phase)
     project = world.yard.project
-    bodies = [thing.body for thing in (*project.networks.values(), *project.disks.values())]
+    bodies = [*(each.body for each in project.networks.values()), *(each.body for each in project.disks.values())]
     things = [*project.groups.values(), *bodies, world.machine()]
     assert {thing["dataCenterId"] for thing in things} == {"us-dallas-1"}
 

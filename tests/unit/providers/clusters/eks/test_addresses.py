@@ -6,7 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from stockyard.providers.clusters.eks import addons, addresses, validation
+from stockyard.providers.clouds.aws.resources.child_names import cluster_name
+from stockyard.providers.clusters.eks import addresses, validation
 from tests.unit.providers.clusters.eks.conftest import change, settings
 
 SMALL = {"vpc_cidr": "10.0.0.0/22", "subnet_cidrs": ["10.0.0.0/25", "10.0.0.128/25"]}
@@ -32,7 +33,7 @@ def test_more_nodes_than_addresses_are_refused_at_first_and_told_later(eks: Any)
 
 def test_the_network_keeps_less_where_the_groups_outgrow_its_usual_reserve(eks: Any, run: Any) -> None:
     def variables() -> dict[str, str]:
-        client, name = eks.tenant().client("eks"), addons.names.cluster_name(eks.cluster)
+        client, name = eks.tenant().client("eks"), cluster_name(eks.cluster)
         addon = client.describe_addon(clusterName=name, addonName="vpc-cni")["addon"]
         environment: dict[str, str] = json.loads(addon["configurationValues"])["env"]
         return environment

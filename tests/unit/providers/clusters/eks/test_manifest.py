@@ -65,10 +65,10 @@ def cluster_of(document: dict[str, Any]) -> Cluster:
     """The record that the manifest becomes."""
     (read,) = read_manifests([document])
     assert read.__class__.__name__ == "ClusterDocument"
-    settings = settings_for("aws", "k8s", "eks", read.name, form.wanted_settings(read, None))  # type: ignore[arg-type, union-attr]
+    settings = settings_for("aws", "k8s", "eks", read.name, form.wanted_settings(read, None))
     return Cluster(
-        "clu_1", read.name, read.description, "k8s", "aws", 1, "west-0", "preparing", settings, "", "",  # type: ignore[union-attr]
-        kubernetes_version=read.kubernetes_version or "1.36", driver="eks", document=read.document,  # type: ignore[union-attr]
+        "clu_1", read.name, read.description, "k8s", "aws", 1, "west-0", "preparing", settings, "", "",
+        kubernetes_version=read.kubernetes_version or "1.36", driver="eks", document=read.document,
     )  # fmt: skip
 
 
@@ -291,7 +291,7 @@ def test_what_a_manifest_cannot_say_stays_as_it_is() -> None:
     gpu = {**gpu, "labels": {"a": "b"}, "taints": [{"key": "c", "value": "", "effect": "NoExecute"}]}
     current = {**current, "support": "standard", "public_access_cidrs": ["203.0.113.0/24"], "node_groups": [gpu]}
     (document,) = read_manifests([changed("/pool/maxNodeCount", 4)])
-    settings = form.wanted_settings(document, current)  # type: ignore[arg-type]
+    settings = form.wanted_settings(document, current)
     assert settings == {**current, "node_groups": [{**gpu, "max_size": 4}]}
 
 

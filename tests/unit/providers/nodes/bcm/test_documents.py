@@ -165,7 +165,7 @@ def test_a_verification_names_the_hosts_and_what_is_missing() -> None:
     assert "never been tried on a real head node" in verification.warnings[0]
     empty = HeadYard(names=())
     assert "No node's notes have" in empty.cloud().verify(empty.account, "acme").message
-    yard.head_node.page = lambda: "<html>getDevices getNode updateDevice</html>"  # type: ignore[method-assign]
+    yard.head_node.page = lambda: "<html>getDevices getNode updateDevice</html>"
     refused = yard.cloud().verify(yard.account, "acme")
     assert (refused.works, refused.message) == (False, "The head node's page /api has no powerOperation.")
 

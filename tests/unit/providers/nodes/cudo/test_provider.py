@@ -283,7 +283,7 @@ def test_a_quota_that_is_used_up_is_scarce_for_the_project_alone(world: World) -
     def refused(_: NewVm) -> None:
         raise VendorQuotaExceeded("the quota of CPUs is used up", code="QUOTA", hint="Ask Cudo for more.")
 
-    world.access.client("acme", world.account).create_vm = refused  # type: ignore[assignment]
+    world.access.client("acme", world.account).create_vm = refused
     with pytest.raises(InsufficientCapacity, match=r"quota of CPUs is used up Ask Cudo") as caught:
         world.source.launch(world.work())
     assert caught.value.own == caught.value.refused == (("intel-broadwell-4x16", "on-demand", DALLAS),)
@@ -305,7 +305,7 @@ def test_a_machine_whose_answer_was_lost_is_waited_for_when_a_later_try_is_refus
         raise VendorTimeout("no answer")
 
     client = world.access.client("acme", world.account)
-    client.create_vm = lost  # type: ignore[assignment]
+    client.create_vm = lost
     with pytest.raises(VendorTimeout):
         world.source.launch(world.work())
     del client.create_vm

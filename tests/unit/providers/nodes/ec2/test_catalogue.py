@@ -42,7 +42,7 @@ class _Empty:
 @pytest.fixture(scope="module")
 def everything() -> RegionOffers:
     """Price list that the product ships."""
-    offers = Ec2PriceList(_Empty()).region("us-east-1")  # type: ignore[arg-type]
+    offers = Ec2PriceList(_Empty()).region("us-east-1")
     assert offers is not None
     return offers
 

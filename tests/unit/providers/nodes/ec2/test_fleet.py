@@ -83,7 +83,7 @@ class Refusing:
 
 def refusal(*errors: tuple[str, str, str, str]) -> InsufficientCapacity:
     with pytest.raises(InsufficientCapacity) as caught:
-        fleet.launch(Refusing(*errors), REQUEST)  # type: ignore[arg-type]
+        fleet.launch(Refusing(*errors), REQUEST)
     return caught.value
 
 
@@ -121,7 +121,7 @@ def test_what_everybody_is_refused_is_told_from_what_the_account_is_refused() ->
     assert set(error.refused) == ways_of("m6i.large", "g5.xlarge")
     for code, leaf in (("InvalidParameterValue", VendorRefused), ("TooManyTags", VendorQuotaExceeded)):
         with pytest.raises(leaf):
-            fleet.launch(Refusing((code, "wrong", "m6i.large", "")), REQUEST)  # type: ignore[arg-type]
+            fleet.launch(Refusing((code, "wrong", "m6i.large", "")), REQUEST)
 
 
 @pytest.mark.parametrize("code", ["UnfulfillableCapacity", "Unsupported", "ReservationCapacityExceeded"])

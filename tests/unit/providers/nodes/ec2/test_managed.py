@@ -83,7 +83,8 @@ class Hand:
     def node_config(self, machine: str) -> dict[str, Any]:
         """Part of the user data that EKS's image reads."""
         answer = self.yard.groups.ec2.describe_instance_attribute(InstanceId=machine, Attribute="userData")
-        part, self.script = message_from_bytes(base64.b64decode(answer["UserData"]["Value"])).get_payload()
+        parts: Any = message_from_bytes(base64.b64decode(answer["UserData"]["Value"])).get_payload()
+        part, self.script = parts
         assert part.get_content_type() == "application/node.eks.aws"
         assert self.script.get_content_type() == "text/x-shellscript"
         document: dict[str, Any] = json.loads(part.get_payload())
@@ -156,7 +157,7 @@ def test_a_machine_tells_stockyard_that_it_is_taken_back(hand: Hand) -> None:
     script = hand.script.get_payload()
     archive = script.partition("--directory /\n")[2].partition("END_OF_FILES")[0]
     with tarfile.open(fileobj=BytesIO(base64.b64decode(archive)), mode="r:gz") as files:
-        texts = {name: files.extractfile(name).read().decode() for name in files.getnames()}  # type: ignore[union-attr]
+        texts = {name: files.extractfile(name).read().decode() for name in files.getnames()}
     assert json.loads(texts["etc/stockyard/node.json"]) == {
         "api_url": "https://api.example.test",
         "cluster_id": hand.yard.cluster.id,
@@ -242,6 +243,6 @@ def test_a_cluster_that_is_not_shown_is_waited_for(hand: Hand) -> None:
             Calls(hand.source._sessions.of(ACCOUNT, "op_1"), "us-east-1"),
             hand.provider,
             hand.yard.cluster,
-            None,  # type: ignore[arg-type]
+            None,
             hand.yard.clock.now(),
         )

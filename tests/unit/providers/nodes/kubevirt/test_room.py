@@ -125,14 +125,15 @@ def test_machines_that_are_off_or_gone_leave_the_count_as_it_was() -> None:
 def test_who_may_not_look_has_the_documents_bound_alone_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Yard()
     plain.host.node("n1", cpu="3", memory="64Gi")
-    assert (total(plain), host_sheets.read(sheet(plain.host)).rooms) == (None, None)  # type: ignore[union-attr]
-    yard = Yard(host=Looked())
+    assert (total(plain), host_sheets.read(sheet(plain.host)).rooms) == (None, None)
+    host = Looked()
+    yard = Yard(host=host)
     yard.host.node("n1", cpu="3", memory="64Gi")
     assert yard.host.cloud().verify(yard.host.account, TENANT).warnings == ()
     monkeypatch.setattr(node_room, "MOST_NODES", 0)
     assert "more than 0 nodes" in _warning(yard)
     monkeypatch.undo()
-    yard.host.close_to_looks()
+    host.close_to_looks()
     verification = yard.host.cloud().verify(yard.host.account, TENANT)
     (warning,) = verification.warnings
     assert verification.works

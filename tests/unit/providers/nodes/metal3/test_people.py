@@ -42,7 +42,7 @@ def test_a_host_that_somebody_takes_from_a_claim_is_theirs(world: World) -> None
     assert after["spec"] == before["spec"], "the image of a host in use is never touched"
     assert yard.objects("secrets") == {}
     assert world.lines() == []
-    assert [*world.case.cloud.tagged(world.account, "inst", "acme", [])] == []  # type: ignore[union-attr]
+    assert [*world.case.cloud.tagged(world.account, "inst", "acme", [])] == []
 
 
 def test_a_host_that_somebody_takes_while_it_gets_its_image_fails_its_claim(world: World) -> None:

@@ -35,9 +35,8 @@ def drift(life: NodeLife) -> str | None:
     claim = life.nodes.services.store.get(NodeClaim, CLAIM)
     assert claim is not None
     source, work = node_work(life.nodes.services, claim, MACHINE_PHASE, Fence.of(claim))
-    comparing: object = source
-    assert comparing.compares
-    return comparing.drift(work)
+    assert source.compares
+    return source.drift(work)
 
 
 def after_its_plan(life: NodeLife) -> str | None:

@@ -60,7 +60,7 @@ def test_what_was_applied_is_destroyed_in_its_account_whatever_the_document_says
     own = next(each for each in every(store, CloudAccount) if each.provider == "aws")
     store.commit(Create(replace(own, id="77", name="another", external_id="another")))
     start = life.memory_runner.start
-    life.memory_runner.start = lambda place, run: accounts.append(place.account.id) or start(place, run)  # type: ignore[method-assign,func-returns-value]
+    life.memory_runner.start = lambda place, run: accounts.append(place.account.id) or start(place, run)
     life.changes = {"runner": {"cloudAccount": 77}}
     life.run()
     assert accounts == [own.id, own.id], "applied and destroyed"
@@ -97,7 +97,7 @@ def test_a_run_whose_machine_ends_is_followed_by_another() -> None:
             life.memory_runner.forget(vendor_id)
         return vendor_id
 
-    life.memory_runner.start = start  # type: ignore[method-assign]
+    life.memory_runner.start = start
     assert life.run() == "Available"
     ends = [(run.command, run.end, run.retries) for run in life.runs()]
     assert ends == [("apply", "lost", 0), ("apply", "done", 1), ("destroy", "done", 0)]
@@ -118,7 +118,7 @@ def test_a_claim_that_is_deleted_before_its_run_begins_or_ends_starts_no_other(h
             assert isinstance(claim, NodeClaim)
             life.nodes.delete(claim)
 
-    life._in = before  # type: ignore[method-assign]
+    life._in = before
     life.run()
     end = "interrupted" if has_begun else "lost"
     assert [(run.command, run.status, run.end) for run in life.runs()] == [("apply", "ended", end)]

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -250,7 +251,7 @@ def test_secrets_are_hidden_before_a_line_leaves_the_machine(api: RunApi, played
 def test_calls_that_may_pass_are_tried_again_and_no_line_is_lost(
     api: RunApi, played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_calls.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     api.refusals = {"begin": [503], "log": [500, 429, 502], "end": [503, 503]}
     played.plays(apply={"lines": [f"line {number}" for number in range(1200)]}, output={"lines": ["{}"]})
     assert run(api, played) == 0

@@ -21,4 +21,4 @@ def test_a_region_of_which_nothing_is_known_may_have_to_be_opted_into() -> None:
     }
     assert texts["eu-west-1"] == "eu-west-1 is not known."
     assert "eu-central-2 has to be opted into" in texts["eu-central-2"]
-    assert not list(offerings.price_remarks("eu-central-2", SimpleNamespace(rate=lambda *_: 0.1)))  # type: ignore[arg-type]
+    assert not list(offerings.price_remarks("eu-central-2", SimpleNamespace(rate=lambda *_: 0.1)))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from local.aws.permissions.policies import Ask, allowed_by
+from stockyard.domain.models.base import read
 from stockyard.domain.models.clusters.clusters import ClusterCreate
 from stockyard.errors import InvalidInput, PermissionDenied
 from stockyard.providers.clouds.aws.calls import Calls
@@ -16,7 +17,7 @@ from stockyard.providers.clouds.aws.policies import template_versions, tenant_te
 from stockyard.providers.clusters.ec2 import planning
 from tests.harness import tenant_stack
 from tests.harness.worlds.stage import Stage
-from tests.unit.domain.models.clusters.test_clusters import MINIMAL, read
+from tests.unit.domain.models.clusters.test_clusters import MINIMAL
 from tests.unit.operations.conftest import MemoryPrices
 
 BACKUP = {"interval_hours": 6, "keep": 3, "bucket": None, "on_deletion": "remove"}

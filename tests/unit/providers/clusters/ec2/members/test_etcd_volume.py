@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from stockyard.domain.models.base import read
 from stockyard.domain.models.clusters.clusters import ClusterCreate
 from stockyard.errors import InvalidInput, VendorRefused
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clusters.ec2 import planning
 from stockyard.providers.clusters.ec2.members.etcd_volume import MOST_TAGS
-from tests.unit.domain.models.clusters.test_clusters import MINIMAL, read
+from tests.unit.domain.models.clusters.test_clusters import MINIMAL
 from tests.unit.operations.conftest import MemoryPrices
 from tests.unit.providers.conftest import CREATE
 

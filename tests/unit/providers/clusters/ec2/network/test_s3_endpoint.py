@@ -13,6 +13,7 @@ from local.aws.corrections.compute import endpoints
 from stockyard.errors import PermissionDenied, VendorError, VendorTimeout
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
+from stockyard.providers.clouds.aws.kinds.base import State
 
 ZONES = [f"us-east-1{letter}" for letter in "abc"]
 
@@ -124,4 +125,4 @@ def test_a_network_of_an_earlier_release_gets_one(yard: Any) -> None:
 
 @pytest.mark.parametrize("name", ["Deleting", "deleting"])
 def test_states_are_read_with_capitals_and_without(name: str) -> None:
-    assert ec2_kinds.state_of({"State": name}) is ec2_kinds.State.LEAVING
+    assert ec2_kinds.state_of({"State": name}) is State.LEAVING

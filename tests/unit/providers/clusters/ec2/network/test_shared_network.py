@@ -10,7 +10,7 @@ import pytest
 from local.aws import tenant_role
 from local.aws.corrections.compute.shared_networks import share
 from local.aws.permissions.policies import Ask, allowed_by
-from stockyard.providers.clouds.aws.network import subnets
+from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.policies import template_versions, tenant_template
 from tests.harness.asks import recorded_asks
 from tests.harness.policies import refused
@@ -78,12 +78,12 @@ def test_routes_that_the_owner_does_not_show_are_no_reason_to_refuse(
     network = shared(yard)
     described = yard.tenant().client("ec2").describe_subnets(SubnetIds=[network["dark"], network["public"]])
     assert {subnet["OwnerId"] for subnet in described["Subnets"]} == {OWNER}
-    original = subnets.Calls.pages
+    original = Calls.pages
 
     def pages(calls: Any, service: str, operation: str, key: str, **parameters: Any) -> Any:
         return () if operation == "describe_route_tables" else original(calls, service, operation, key, **parameters)
 
-    monkeypatch.setattr(subnets.Calls, "pages", pages)
+    monkeypatch.setattr(Calls, "pages", pages)
     findings = list(yard.provider.inspect(yard.work("account")))
     assert {finding.warning for finding in findings} == {True}
     assert "does not show its routes" in findings[0].detail
