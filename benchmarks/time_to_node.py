@@ -35,6 +35,9 @@ from benchmarks.virtual_time.executions import Mark
 from benchmarks.virtual_time.scene import Scene
 from benchmarks.virtual_time.stage import Stage, deployed
 from stockyard import wiring
+from stockyard.adapters.dynamodb.keys import INSTALLATION
+from stockyard.domain.records import Fact
+from stockyard.ports import Put
 
 TEMPLATE = Path(__file__).resolve().parents[1] / "local" / "dev_stage" / "Stockyard-dev.template.json"
 HOPS: Mapping[str, Sequence[tuple[str, str]]] = {
@@ -77,6 +80,8 @@ def played(story: str, seed: int, switches: Sequence[str], there: Mapping[str, A
     stage.cloud.templates.update(there)
     template = json.loads(TEMPLATE.read_text(encoding="utf-8"))
     with deployed(stage, template):
+        # One installation in all stories: another one's launch templates are not taken for ours.
+        wiring.registry().platform().commit(Put(Fact(INSTALLATION, "0123456789abcdef0123", "")))
         scene = Scene(stage, spot=story == "spot")
         with patch.object(wiring, "attestor", scene.known_machine):
             scene.watch_pods()

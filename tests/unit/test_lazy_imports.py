@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[2]
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py"))
 HEAVY = ("boto3", "pydantic", "keycloak", "requests", "httpx", "stamina", "kubernetes", "aws_xray_sdk", "yaml", "moto")
 
-WHOLE_CLASSES = 20
-"""Frozen classes whose methods the standard library may make while a function is imported. See ``domain.values.frozen``
-for what the others do."""
+WHOLE_CLASSES = 18
+"""Frozen classes of which the standard library may make something while a function is imported: those that have a value
+there. See ``domain.values.frozen`` for what the others do."""
 COUNT_OF_CLASSES = """
 import dataclasses
 made = []
@@ -25,6 +25,15 @@ def counted(cls, init, repr, eq, order, unsafe_hash, frozen, *more, _made=datacl
     made.append(f"{cls.__module__}.{cls.__qualname__}") if frozen and init else None
     return _made(cls, init, repr, eq, order, unsafe_hash, frozen, *more)
 dataclasses._process_class = counted
+"""
+PATTERNS_OF_OURS = """
+import re, sys
+compiled = []
+def noted(pattern, flags=0, _compile=re.compile):
+    caller = sys._getframe(1).f_globals["__name__"]
+    compiled.append((caller, pattern)) if caller.split(".")[0] in ("stockyard", "functions") else None
+    return _compile(pattern, flags)
+re.compile = noted
 """
 
 
@@ -44,8 +53,9 @@ def loaded_after(code: str) -> str:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_importing_a_function_loads_nothing_heavy(name: str):
-    code = f"{COUNT_OF_CLASSES}\nimport functions.{name}.handler\nassert len(made) <= {WHOLE_CLASSES}, made"
-    assert loaded_after(code) == "[]"
+    code = f"{COUNT_OF_CLASSES}{PATTERNS_OF_OURS}\nimport functions.{name}.handler"
+    code += f"\nassert len(made) <= {WHOLE_CLASSES}, made"
+    assert loaded_after(f"{code}\nassert not compiled, compiled") == "[]"
 
 
 def test_the_client_of_the_table_loads_nothing_heavy():

@@ -7,13 +7,13 @@ were told all the same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from stockyard.domain.values import ids
+from stockyard.domain.values.patterns import pattern
 from stockyard.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ MOST_YOUNG = 90
 """Young ones that a cursor remembers: one more is told when the first of them is settled."""
 _TAIL = 10
 """Characters at the end of an id by which a cursor remembers it: 50 random bits."""
-_CURSOR = re.compile(rf"(?P<behind>[a-z]+_[0-9A-Z]{{10}}(?:[0-9A-Z]{{16}})?)~(?P<tails>(?:[0-9A-Z]{{{_TAIL}}})*)")
+_CURSOR = pattern(rf"(?P<behind>[a-z]+_[0-9A-Z]{{10}}(?:[0-9A-Z]{{16}})?)~(?P<tails>(?:[0-9A-Z]{{{_TAIL}}})*)")
 
 
 @dataclass(frozen=True, slots=True)

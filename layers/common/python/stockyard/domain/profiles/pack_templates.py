@@ -13,10 +13,11 @@ from dataclasses import field
 from typing import Any
 
 from stockyard.domain.values.frozen import dataclass
+from stockyard.domain.values.patterns import pattern
 from stockyard.domain.values.yaml_documents import YamlFault, read_documents
 
 Object = dict[str, Any]
-PLACEHOLDER = re.compile(r"\{\{-?\s*\.(profile\.var|values)\.([A-Za-z0-9_.-]+?)\s*-?\}\}")
+PLACEHOLDER = pattern(r"\{\{-?\s*\.(profile\.var|values)\.([A-Za-z0-9_.-]+?)\s*-?\}\}")
 """``{{ .profile.var.NAME }}``, and in manifests ``{{ .values.path.to.value }}``. What else stands in braces is left."""
 VARIABLE, VALUE = "profile.var", "values"
 MAX_OBJECTS = 500
@@ -25,7 +26,7 @@ MAX_FILLED = 4 * 1024 * 1024
 """Characters that may be put in for the placeholders of all packs of a profile: each stands for a value as often as it
 is written, and values have placeholders too."""
 _PLACEHOLDER = "stockyard-place-{}-holder"
-_MARKED = re.compile(r"stockyard-place-(\d+)-holder")
+_MARKED = pattern(r"stockyard-place-(\d+)-holder")
 
 
 class TemplateFault(ValueError):

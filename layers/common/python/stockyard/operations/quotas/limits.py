@@ -7,7 +7,6 @@ provider, claims of each user. What they count is counted all the same, so that 
 
 from __future__ import annotations
 
-import re
 from collections import Counter as Counts
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from stockyard.domain import cloud_kinds
 from stockyard.domain.month_budgets import USD_MONTH
 from stockyard.domain.pools.records import GROUP, NODES, NewPool, Pool, PoolSpec
 from stockyard.domain.records import Cluster, Counter, Quota
+from stockyard.domain.values.patterns import pattern
 from stockyard.domain.values.pointers import pointer
 from stockyard.domain.values.quantities import milli
 from stockyard.errors import Conflict, FieldProblem, NotFound, PreconditionFailed, QuotaExceeded
@@ -33,7 +33,7 @@ GROUPS, GROUP_NODES = "node_groups", cloud_kinds.GROUP_QUOTA
 of some kinds of clusters have a quota of their own, see ``cloud_kinds.group_quota``."""
 PER_USER = "per-user."
 """Before the name of a quota: the limit of each user. Its counters are the name, a slash, and the user."""
-SETTABLE = re.compile(r"usd_month|(per-user\.)?nodeclaims(\.provider=[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
+SETTABLE = pattern(r"usd_month|(per-user\.)?nodeclaims(\.provider=[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
 
 
 def limit_of(services: Services, name: str) -> int | None:
