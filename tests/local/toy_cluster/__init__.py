@@ -8,7 +8,7 @@ from stockyard.providers.descriptors import ClusterDriverDescriptor, ProviderToo
 
 
 def _make(tools: ProviderTools) -> ClusterDriver:
-    from stockyard.providers.clusters.toy.driver import ToyClusterDriver  # type: ignore[import-not-found]  # it is there in the copy
+    from stockyard.providers.clusters.toy.driver import ToyClusterDriver  # type: ignore[import-not-found,import-untyped,unused-ignore]  # in the copy
 
     return ToyClusterDriver(tools.settings.name_prefix)
 
