@@ -165,6 +165,7 @@ def test_each_package_has_a_contract_of_its_own(graph: Graph) -> None:
         "benchmarks",
         "benchmarks.costs",
         "benchmarks.hostility",
+        "benchmarks.large_tenant",
         "benchmarks.virtual_fleet",
         "benchmarks.virtual_time",
     ]
