@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -69,6 +70,10 @@ def create_cluster(request: Request, services: Services) -> Answer:
     return Answer(202, created_view, version=cluster.version, location=f"/v1/operations/{cluster.operation_id}")
 
 
+def _no_costs(_: str) -> dict[str, Any] | None:
+    return None
+
+
 @http.route(
     "GET /v1/clusters",
     roles=Roles.READERS,
@@ -85,11 +90,12 @@ def create_cluster(request: Request, services: Services) -> Answer:
 )
 def list_clusters(request: Request, services: Services) -> Answer:
     """List clusters. The tenant's clusters in order of id; those that are only being accepted are not shown."""
-    store, sums = wiring.store(request.caller.tenant), dict[str, Any]()
+    store = wiring.store(request.caller.tenant)
+    costs_of: Callable[[str], dict[str, Any] | None] = _no_costs
     if request.query.get("costs"):
-        from stockyard.operations.costs.kept_report import LIST_SECONDS, by_cluster, recent_report
+        from stockyard.operations.costs.kept_report import costs_by_cluster
 
-        sums = by_cluster(recent_report(services, LIST_SECONDS))
+        costs_of = costs_by_cluster(services)
     tag, newest_first = request.query.get("tag"), request.query.get("order") == "desc"
     where = {name: request.query[name] for name in ("status", "phase") if name in request.query} or None
     return Answer.matching(
@@ -104,7 +110,7 @@ def list_clusters(request: Request, services: Services) -> Answer:
             **how,
         ),
         lambda cluster: cluster.status not in UNSEEN and tagged(cluster.tags, tag),
-        lambda cluster: {**cluster_view(cluster), "costs": sums.get(cluster.id)},
+        lambda cluster: {**cluster_view(cluster), "costs": costs_of(cluster.id)},
     )
 
 

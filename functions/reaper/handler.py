@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools import Logger
 
 from stockyard import wiring
+from stockyard.domain.cost_records import SUMS, SUMS_BEHIND
 from stockyard.edge.logs import logged
 from stockyard.metrics import SWEEP_STOPPED
 from stockyard.wiring import passes
@@ -25,7 +26,7 @@ LAST_MINUTE = timedelta(minutes=1)
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """One sweep over all tenants; or of one place that such a sweep has handed out: ``{"tenant": ..., "place": ...}``,
     or of some tenants: ``{"tenants": [...]}``; or a look at the nodes of the cluster that an event of our bus
-    names.
+    names, or at what the sums of its tenant lack.
 
     The answer and the log name what was found, removed and refused.
 
@@ -35,7 +36,9 @@ def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, A
     reaper = passes.reap()
     detail = event.get("detail")
     # The detail of a scheduled event is an empty document.
-    if detail:
+    if detail and event.get("detail-type") == SUMS_BEHIND:
+        report = {"place": SUMS, **reaper.sweep_place(detail["tenant"], SUMS)}
+    elif detail:
         report = {"cluster": detail["subject"], **reaper.look_at_nodes(detail["tenant"], detail["subject"])}
     elif "place" in event:
         report = {"place": event["place"], **reaper.sweep_place(event["tenant"], event["place"])}

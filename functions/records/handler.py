@@ -233,9 +233,11 @@ def _with_use(services: Services, view: Mapping[str, Any]) -> Mapping[str, Any]:
 )
 def list_quotas(request: Request, services: Services) -> Answer:
     """List quotas. Each limit and how much of it is used."""
+    from stockyard.operations.costs.kept_sums import most_of_pools
     from stockyard.operations.quotas import limits as quotas
 
-    return _by_name(request, [_with_use(services, view) for view in quotas.views(services)])
+    views = quotas.views(services, most_of_pools(services))
+    return _by_name(request, [_with_use(services, view) for view in views])
 
 
 @http.route(

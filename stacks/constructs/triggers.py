@@ -64,8 +64,13 @@ NODE_EVENTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
         "Nodes that are ready no more, whose machines may be gone",
         {"nodes": [{"exists": True}]},
     ),
+    "SumsBehind": (
+        "SumsBehind",
+        "Sums of large tenants that lack what has just happened",
+        {"tenant": [{"exists": True}]},
+    ),
 }
-"""Events after which the sweep looks at the nodes of one cluster, as above."""
+"""Events after which the sweep looks at the nodes of a cluster, or counts what the sums of a tenant lack, as above."""
 
 
 def admission(config: StageConfig, partition: str, bus: str) -> dict[str, Any] | None:

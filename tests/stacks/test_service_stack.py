@@ -271,9 +271,10 @@ def test_schedules_and_request_rule(assembly: Any) -> None:
         pattern = properties["EventPattern"]
         assert (pattern["source"], pattern["detail-type"]) == (["stockyard"], [detail_type])
         assert properties["EventBusName"] == bus
-    function, properties = rules.pop("stockyard-dev-reaper-unreadynodes")
-    assert function == assembly.function("reaper")[0]
-    assert (properties["EventPattern"]["detail-type"], properties["EventBusName"]) == (["UnreadyNodes"], bus)
+    for detail_type in ("UnreadyNodes", "SumsBehind"):
+        function, properties = rules.pop(f"stockyard-dev-reaper-{detail_type.lower()}")
+        assert function == assembly.function("reaper")[0]
+        assert (properties["EventPattern"]["detail-type"], properties["EventBusName"]) == ([detail_type], bus)
     function, properties = rules.pop("stockyard-dev-catalog-cluster")
     assert function == assembly.function("catalog")[0]
     assert properties["EventPattern"]["detail"] == {"phase": {"after": ["preparing"]}, "reason": ["Accepted"]}

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import validate
 
-from stockyard.domain.cost_records import KeptSums
+from stockyard.domain.cost_records import SUMS, SUMS_BEHIND, KeptSums
 from stockyard.domain.month_budgets import USD_MONTH
-from stockyard.domain.records import Cluster, NodeClaim
+from stockyard.domain.records import Cluster, NodeClaim, Outbox
 from stockyard.errors import StoreUnavailable
-from stockyard.operations.costs import kept_sums
-from stockyard.operations.costs import tenant_sums as following
+from stockyard.operations.costs import following, kept_sums
 from stockyard.operations.costs.budgets import month_budgets, scope_of_tenant
+from stockyard.operations.costs.kept_report import costs_by_cluster
 from stockyard.operations.costs.kept_sums import ledger_now, tenant_sums, used_by_tenant
 from stockyard.operations.costs.report import report
 from stockyard.operations.listing import every
 from stockyard.operations.quotas import limits as quotas
 from stockyard.ports import Put, Replace
+from tests.harness.sweeping import Reaper
 from tests.unit.operations.fleet.pools.conftest import Yard, make_yard
 
 
@@ -43,7 +47,7 @@ def parts(yard: Yard) -> list[KeptSums]:
 
 def test_a_look_at_what_has_not_changed_reads_no_claim(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     assert nodes(yard) == 3
-    (kept_part,) = parts(yard)
+    kept_parts = parts(yard)
     kinds, store = list[type](), type(yard.nodes.services.store)
     for name in ("list", "get_all"):
         real = getattr(store, name)
@@ -56,7 +60,7 @@ def test_a_look_at_what_has_not_changed_reads_no_claim(yard: Yard, monkeypatch: 
     yard.nodes.clock.advance(60)
     assert nodes(yard) == 3
     assert kinds.count(NodeClaim) + kinds.count(Cluster) == 0
-    assert parts(yard) == [kept_part], "nothing is new, so nothing is written"
+    assert parts(yard) == kept_parts, "nothing is new, so nothing is written"
 
 
 def test_a_small_tenant_keeps_nothing(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,18 +92,58 @@ def test_mistakes_do_not_last(yard: Yard) -> None:
 @pytest.mark.parametrize("spoiled", ["torn", "old", "long"])
 def test_sums_that_cannot_be_followed_are_made_anew(yard: Yard, monkeypatch: pytest.MonkeyPatch, spoiled: str) -> None:
     assert nodes(yard) == 3
-    (kept_part,) = parts(yard)
+    kept_parts = parts(yard)
     if spoiled == "torn":
-        yard.nodes.services.store.commit(Put(replace(kept_part, parts=2, version=kept_part.version + 1)))
+        yard.nodes.services.store.commit(Put(replace(kept_parts[0], parts=3, version=kept_parts[0].version + 1)))
     elif spoiled == "old":
-        real, answers = following._events, iter([None])
         yard.nodes.claim("more")
         yard.nodes.schedule()
-        monkeypatch.setattr(following, "_events", lambda *values: next(answers, real(*values)))
+        monkeypatch.setattr(kept_sums, "FOLLOW_SECONDS", 60)
     else:
         monkeypatch.setattr(kept_sums, "PART_BYTES", 1)
     yard.nodes.clock.advance(timedelta(hours=1).total_seconds())
     assert nodes(yard) == (4 if spoiled == "old" else 3)
+
+
+def test_a_look_counts_a_part_and_the_sweep_the_rest(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer says until when all is counted. The rest is asked for once a minute."""
+    services = yard.nodes.services
+    reaper = Reaper(yard.nodes.registry, services.clock, lambda _: services)
+    assert kept_sums.are_due(services)
+    reaper.run()
+    assert (services.tenant, SUMS) in reaper.places
+    assert parts(yard)[0].is_complete
+    assert not kept_sums.are_due(services)
+    yard.nodes.clock.advance(5)
+    for number in range(2):
+        yard.nodes.claim(f"more-{number}")
+    yard.nodes.schedule()
+    happened = services.now()
+    yard.nodes.clock.advance(5)
+    monkeypatch.setattr(kept_sums, "A_LOOK", following.Room(200, 0, 0))
+    for _ in range(2):
+        document = report(services)
+        assert document["as_of"] <= happened < document["until"]
+    events = [item for item in every(services.store, Outbox) if item.payload.get("detail_type") == SUMS_BEHIND]
+    schema = json.loads((Path(__file__).parents[4] / "docs/events/SumsBehind.json").read_text(encoding="utf-8"))
+    validate(events[0].payload["detail"], schema)
+    assert len(events) == 1
+    assert not kept_sums.catch_up(services, lambda: True) or parts(yard)[0].is_complete
+    assert report(services)["as_of"] == report(services)["until"]
+    assert nodes(yard) == 5
+
+
+def test_a_list_tells_costs_of_the_clusters_it_shows(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as a small tenant is told; of sums that are only being made nothing."""
+    services = yard.nodes.services
+    costs = [costs_by_cluster(services)(cluster.id) for cluster in every(services.store, Cluster)]
+    quotas_of_sums = quotas.views(services, kept_sums.most_of_pools(services))
+    monkeypatch.setattr(kept_sums, "LARGE", 1000)
+    costs_of_few = [costs_by_cluster(services)(cluster.id) for cluster in every(services.store, Cluster)]
+    assert costs == costs_of_few
+    assert any(costs)
+    assert quotas.views(services) == quotas_of_sums
+    assert costs_by_cluster(services)("none") is None
 
 
 def test_the_budget_of_a_large_tenant_goes_by_its_sums(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,10 @@ ALL_BUT_NODES = "control plane and network"
 """What stands for a type where the whole of a cluster that is gone is meant, without its nodes."""
 
 
+SUMS, SUMS_BEHIND = "sums", "SumsBehind"
+"""The sums of a tenant as a place of the sweep, and the detail type of the event that has it swept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Usage(VersionedRecord):
     """Cost of a node, or of a cluster without its nodes, until the removal.
@@ -50,6 +54,10 @@ class KeptSums(VersionedRecord):
     """The same in all parts that were written together."""
     parts: int
     data: bytes
+    is_complete: bool = False
+    """Whether all that had happened until then is counted."""
+    asked_at: str | None = None
+    """When somebody last asked for what was left to be counted in the background."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,9 @@ class CostsView(View):
     """When the month began."""
     until: str
     """The moment of the report."""
+    as_of: str
+    """Until when all that has happened is counted: of a tenant with very many nodes, in which much has just happened,
+    the rest is counted in the background within a minute or two."""
     currency: str
     """Always ``USD``."""
     hour: float | None

@@ -18,6 +18,7 @@ from stockyard.operations.costs.budgets import (
 )
 from stockyard.operations.costs.claim_groups import ClaimGroup, as_rows, merged, of_rows
 from stockyard.operations.costs.parts import CostPart, of_clusters, of_groups
+from stockyard.operations.quotas.limits import nodes_asked, quota_of_pool
 from stockyard.operations.services import Services
 
 READY = "ready"
@@ -42,6 +43,14 @@ class ClusterSums:
     """Members that its control plane is to have; None where budgets do not count it."""
     budgets: Sequence[tuple[str, str, float]] = ()
     """Pool, words and USD of its budgets; the pool is empty for the cluster's own."""
+    pools: int = 0
+    most_nodes: Sequence[tuple[str, int]] = ()
+    """The most nodes that one of its pools asks for, by their quota."""
+
+    @property
+    def claims(self) -> int:
+        """Number of its claims."""
+        return sum(group.number for group in self.groups)
 
     @property
     def changes_untold(self) -> bool:
@@ -73,7 +82,7 @@ class ClusterSums:
         """The sums as JSON."""
         return [
             self.id, self.made_at, as_rows(self.groups), self.name, self.status, self.created_at, self.items,
-            self.ahead, self.members, self.budgets,
+            self.ahead, self.members, self.budgets, self.pools, self.most_nodes,
         ]  # fmt: skip
 
     @classmethod
@@ -98,7 +107,11 @@ def sums_of(
     is_shown = cluster.status not in UNSEEN
     now_items = of_clusters(services, [cluster], members) if is_shown and cluster.status != READY else ()
     items = ahead if cluster.status == READY else [(p.kind, p.type, p.quantity, p.usd_hour) for p in now_items]
-    own = [scope_of_cluster(cluster), *(scope_of_pool(cluster, pool) for pool in pools)]
+    own_pools, most_nodes = list(pools), dict[str, int]()
+    for pool in own_pools:
+        quota = quota_of_pool(cluster.driver, pool)
+        most_nodes[quota] = max(nodes_asked(pool), most_nodes.get(quota, 0))
+    own = [scope_of_cluster(cluster), *(scope_of_pool(cluster, pool) for pool in own_pools)]
     return ClusterSums(
         cluster_id,
         now,
@@ -110,4 +123,6 @@ def sums_of(
         None if items == ahead else ahead,
         wanted_members(cluster),
         [(scope.pool, words, usd) for scope, words, usd in filter(None, own)],
+        len(own_pools),
+        sorted(most_nodes.items()),
     )

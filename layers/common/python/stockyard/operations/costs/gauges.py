@@ -21,7 +21,7 @@ from stockyard.domain.values import ids, times
 from stockyard.domain.values.states import OperationStatus, ReadyPhase, ShownClusterStatus
 from stockyard.operations.costs.claim_groups import ClaimGroup
 from stockyard.operations.costs.kept_report import MOST_BYTES, keep
-from stockyard.operations.costs.kept_sums import tenant_sums
+from stockyard.operations.costs.kept_sums import is_large, recent_sums
 from stockyard.operations.costs.report import report
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
@@ -56,9 +56,10 @@ def samples(services: Services) -> list[Sample]:
 
 def _read_anew(services: Services) -> tuple[list[Sample], int]:
     """New samples, and how many records were read for them."""
-    sums = tenant_sums(services)
+    sums = recent_sums(services)
     document = report(services, all_sums=sums)
-    keep(services, document)
+    if not is_large(services):
+        keep(services, document)
     clusters = [sums.clusters[key] for key in sums.cluster_names()]
     names = {cluster.id: {"cluster": str(cluster.name), "cluster_id": cluster.id} for cluster in clusters}
     groups = list(sums.groups)
@@ -71,7 +72,7 @@ def _read_anew(services: Services) -> tuple[list[Sample], int]:
         *_budgets(document),
         *_counted(gauges.OPERATIONS, "status", get_args(OperationStatus), Tally(o.status for o in operations)),
         Sample(gauges.OPERATIONS_SINCE.name, times.from_text(since).timestamp()),
-        Sample(gauges.AS_OF.name, times.from_text(str(document["until"])).timestamp()),
+        Sample(gauges.AS_OF.name, times.from_text(sums.as_of).timestamp()),
     ]
     return new, sums.read + len(operations)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from stockyard.domain.month_budgets import REACHED, hours_between, hours_left, m
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.values.prices import HOURS_A_MONTH
 from stockyard.operations.costs.budgets import ledger, month_budgets, scope_of_tenant
-from stockyard.operations.costs.kept_sums import cluster_sums, tenant_sums
+from stockyard.operations.costs.kept_sums import cluster_sums, recent_sums
 from stockyard.operations.costs.parts import CostPart, PastCost, of_claims, of_clusters
 from stockyard.operations.costs.tenant_sums import TenantSums
 from stockyard.operations.services import Services
@@ -37,7 +37,7 @@ class _Line:
 
 
 @dataclass(slots=True)
-class _Sums:
+class Lines:
     """The lines of a report whose month began at ``start``, as of ``now``."""
 
     start: str
@@ -45,6 +45,17 @@ class _Sums:
     lines: dict[tuple[str, ...], _Line] = field(default_factory=dict)
     hours: dict[str, float] = field(default_factory=dict)
     """Hours of the month until now, by the moment since when."""
+
+    def add_all(self, parts: Iterable[CostPart], pasts: Iterable[PastCost]) -> None:
+        """Count what stands and what is past."""
+        for part in parts:
+            self.add(part)
+        for past in pasts:
+            self.add_past(past)
+
+    def total(self, name: str) -> float:
+        """Sum of ``hour`` or ``spent`` of all lines."""
+        return float(sum(getattr(line, name) for line in self.lines.values()))
 
     def add(self, part: CostPart) -> None:
         """Count one part that stands."""
@@ -69,15 +80,12 @@ def report(services: Services, cluster: Cluster | None = None, all_sums: TenantS
     """The body of the answer: totals and lines of everything of the tenant, or of one cluster. ``all_sums`` are the
     sums of the tenant, where they have just been read."""
     now = services.now()
-    sums = _Sums(month_start(now), now)
-    all_sums = all_sums or (cluster_sums(services, cluster) if cluster else tenant_sums(services))
+    sums = Lines(month_start(now), now)
+    all_sums = all_sums or (cluster_sums(services, cluster) if cluster else recent_sums(services))
     names = all_sums.cluster_names() | all_sums.names
-    for part in all_sums.parts():
-        sums.add(part)
-    for past in all_sums.spent.values():
-        sums.add_past(past)
+    sums.add_all(all_sums.parts(), all_sums.spent.values())
     lines = [_view(key, line, names) for key, line in sorted(sums.lines.items())]
-    hour, spent = (sum(getattr(line, name) for line in sums.lines.values()) for name in ("hour", "spent"))
+    hour, spent = sums.total("hour"), sums.total("spent")
     complete = all(line.complete for line in sums.lines.values())
     rates = {"hour": round(hour, 6), "month_rate": round(hour * HOURS_A_MONTH, 2)}
     sums_of_month = {"spent": round(spent, 4), "forecast": round(spent + hour * hours_left(now), 2)}
@@ -88,6 +96,7 @@ def report(services: Services, cluster: Cluster | None = None, all_sums: TenantS
         "month": month_of(now),
         "since": sums.start,
         "until": now,
+        "as_of": all_sums.as_of,
         "currency": "USD",
         **{name: amount if completeness[name] else None for name, amount in amounts.items()},
         **{f"known_{name}": amount for name, amount in amounts.items()},

@@ -145,33 +145,34 @@ def view(services: Services, name: str) -> dict[str, Any]:
     return _view(services, name, services.store.get(Quota, name), _Groups(services.store))
 
 
-def views(services: Services) -> list[dict[str, Any]]:
-    """Every quota that has a limit, in order of name."""
+def views(services: Services, most: Mapping[str, int] | None = None) -> list[dict[str, Any]]:
+    """Every quota that has a limit, in order of name. ``most`` is the most that any cluster or pool has by its quota;
+    None: all of them are read."""
     stored = {quota.id: quota for quota in every(services.store, Quota)}
-    groups = _Groups(services.store)
+    groups = _Groups(services.store, most)
     return [_view(services, name, stored.get(name), groups) for name in sorted({*services.settings.quotas, *stored})]
 
 
 class _Groups:
-    """The pools of all clusters, read once for all quotas of them. A second old."""
+    """The most that any cluster or pool has, read once for all quotas of them, a second old; or ``most``, where
+    somebody knows it."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    @cached_property
-    def pools(self) -> list[Pool]:
-        """Every pool of the tenant."""
-        return list(every(self._store, Pool, consistent=False))
+    def __init__(self, store: Store, most: Mapping[str, int] | None = None) -> None:
+        self._store, self._most = store, most
 
     @cached_property
-    def drivers(self) -> dict[str, str]:
-        """The driver of each cluster, by its id."""
-        return {cluster.id: cluster.driver for cluster in every(self._store, Cluster, consistent=False)}
-
-    def most_nodes(self, name: str) -> int:
-        """The most nodes that a pool asks for which the quota is for."""
-        pools = (pool for pool in self.pools if quota_of_pool(self.drivers.get(pool.cluster_id, ""), pool) == name)
-        return max(map(nodes_asked, pools), default=0)
+    def most(self) -> Mapping[str, int]:
+        """The most pools of a cluster under ``GROUPS``, and the most nodes that a pool asks for by its quota."""
+        if self._most is not None:
+            return self._most
+        most: dict[str, int] = {}
+        store = self._store
+        drivers = {cluster.id: cluster.driver for cluster in every(store, Cluster, consistent=False)}
+        pools = list(every(store, Pool, consistent=False))
+        for pool in pools:
+            name = quota_of_pool(drivers.get(pool.cluster_id, ""), pool)
+            most[name] = max(nodes_asked(pool), most.get(name, 0))
+        return {**most, GROUPS: max(Counts(pool.cluster_id for pool in pools).values(), default=0)}
 
 
 def _view(services: Services, name: str, quota: Quota | None, groups: _Groups) -> dict[str, Any]:
@@ -187,9 +188,9 @@ def _usage(store: Store, name: str, groups: _Groups) -> int:
     if name.startswith(PER_USER):
         return max((counter.value for counter in every(store, Counter, f"quota/{name}/")), default=0)
     if name == GROUPS:
-        return max(Counts(pool.cluster_id for pool in groups.pools).values(), default=0)
+        return groups.most[GROUPS]
     if name in cloud_kinds.group_quotas():
-        return groups.most_nodes(name)
+        return groups.most.get(name, 0)
     return used(store, f"quota/{name}")
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from stockyard.domain.cost_records import SUMS
 from stockyard.domain.platform import PLATFORM, USES
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeProvider, Site
 from stockyard.domain.values import times
@@ -27,6 +28,8 @@ FEW_TENANTS = 20
 decide how many have one."""
 GROUP = 20
 """Tenants whose turns are handed out together, so that few workers are at work at once."""
+SUMS_SECONDS = 150
+"""How long a worker counts what is not in the sums of a tenant: the function has 240 seconds."""
 LAST_SWEEP = "swept-table"
 """The platform's fact of the last sweep: which table it was, and when."""
 
@@ -140,11 +143,20 @@ class Reaper:
         tally = Tally()
         trusted = sweeping.trusted(self._last_sweep(), self.registry.table_id(), self.clock.now())
         services = self._services(tenant, trusted)
-        if place != TEMPLATES:
+        if place == SUMS:
+            tally.attempt(f"{tenant} {place}", self._sums, services)
+        elif place != TEMPLATES:
             tally.attempt(f"{tenant} {place}", PlaceSweep(services, place, trusted, tally).run)
         elif trusted:
             tally.attempt(f"{tenant} {place}", follow_templates, services, tally)
         return tally.report(trusted)
+
+    def _sums(self, services: Services) -> None:
+        """Count what is not in the sums of a large tenant; what takes longer than one worker's time the next does."""
+        from stockyard.operations.costs.kept_sums import catch_up
+
+        if not catch_up(services, services.expires_in(SUMS_SECONDS)):
+            self.hand_out(services.tenant, SUMS)
 
     def look_at_nodes(self, tenant: str, cluster_id: str) -> dict[str, Any]:
         """Look at the nodes of one cluster of which its agent says that some are not ready; the report is of the same

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from stockyard.domain.cost_records import SUMS
 from stockyard.domain.records import CloudAccount, Cluster, Fact, NodeClaim, NodeEnvironment, NodeProvider
 from stockyard.domain.values import ids, times
 from stockyard.lifecycle.nodes.node_claim import PENDING
@@ -110,6 +111,14 @@ class TenantSweep:
                     tally.attempt(environment.id, remove_environment, services, environment)
         if SECRETS in self.due:
             self._secrets()
+        tally.attempt(f"{services.tenant} {SUMS}", self._sums)
+
+    def _sums(self) -> None:
+        """Have the sums of a large tenant made before somebody looks, and kept young enough to be followed."""
+        from stockyard.operations.costs.kept_sums import are_due
+
+        if are_due(self.services):
+            self.hand_out(self.services.tenant, SUMS)
 
     def _secrets(self) -> None:
         services, started_at, swept = self.services, self.services.now(), Tally()

@@ -45,7 +45,7 @@ class ClusterCostsView(View):
     """Costs of a cluster with its nodes, from list prices: an estimate, no bill."""
 
     as_of: str
-    """When they were added up; at most a minute ago."""
+    """Until when what has happened to the cluster is counted; mostly less than a minute ago."""
     nodes: int
     """How many nodes stand or are about to, without the control plane's."""
     hour: float
