@@ -6,14 +6,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from botocore.client import ClientCreator
+from botocore.session import Session
 
 from stockyard.adapters.dynamodb import codec
 
 Item = Mapping[str, Any]
+READ_AND_MADE = 2
+"""So many clients of a service are really made: the first one's time has the reading of the service's model in it."""
 
 
 @dataclass
@@ -37,37 +40,51 @@ class Cost:
 
 
 @dataclass
+class _Clients:
+    """Clients of one service that were really made, and the CPU seconds of the last."""
+
+    made: list[Any] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+@dataclass
 class Shortcuts:
     """``charge`` adds CPU seconds to the invocation under way; ``keeps`` says whether the table has this very item.
 
-    A record is decoded again only when its item has changed, and the class of a service's clients is made once: without
-    this botocore makes it for each client.
+    A record is decoded again only when its item has changed, and a service's client is made twice: that of any further
+    session is a copy with the session's keys.
     """
 
     charge: Callable[[float], None]
     keeps: Callable[[Item], bool]
     _records: dict[tuple[int, type], Any] = field(default_factory=dict)
-    _classes: dict[str, Any] = field(default_factory=dict)
+    _clients: dict[tuple[object, ...], _Clients] = field(default_factory=dict)
     _costs: dict[object, Cost] = field(default_factory=dict)
 
     @contextmanager
     def active(self) -> Iterator[None]:
         """Inside this context the shortcuts are taken."""
         decode: Callable[[Any, Item], Any] = codec.from_item
-        make: Callable[[Any, str, Any], Any] = ClientCreator._create_client_class  # type: ignore[attr-defined]
+        make: Callable[..., Any] = Session.create_client
 
         def record(kind: type, item: Item) -> Any:
             if not self.keeps(item):
                 return decode(kind, item)
             return self._once(self._records, (id(item), kind), kind, lambda: decode(kind, item))
 
-        def client_class(creator: Any, service: str, model: Any) -> Any:
-            return self._once(self._classes, service, service, lambda: make(creator, service, model))
+        def client(session: Any, service: str, **named: Any) -> Any:
+            if set(named) != {"region_name", "config"}:
+                return make(session, service, **named)
+            there = self._clients.setdefault((service, named["region_name"], id(named["config"])), _Clients())
+            if len(there.made) < READ_AND_MADE:
+                cost = Cost()
+                there.made.append(cost.timed(lambda: make(session, service, **named)))
+                there.seconds = cost.mean
+                return there.made[-1]
+            self.charge(there.seconds)
+            return _with_keys_of(session, there.made[-1])
 
-        with (
-            patch.object(codec, "from_item", record),
-            patch.object(ClientCreator, "_create_client_class", client_class),
-        ):
+        with patch.object(codec, "from_item", record), patch.object(Session, "create_client", client):
             yield
 
     def forget(self, old: Item | None, _: Item | None) -> None:
@@ -82,3 +99,11 @@ class Shortcuts:
         else:
             there[key] = cost.timed(work)
         return there[key]
+
+
+def _with_keys_of(session: Any, client: Any) -> Any:
+    """A copy of a client that has the keys of another session."""
+    other = object.__new__(type(client))
+    signer = SimpleNamespace(_credentials=session.get_credentials())
+    other.__dict__.update(client.__dict__, _request_signer=signer)
+    return other
