@@ -156,6 +156,13 @@ def test_role_trusts_our_functions_with_external_id_only(yard: Any) -> None:
     }
 
 
+def test_output_is_the_arn_of_the_role_where_there_is_one(yard: Any) -> None:
+    keys = {"user_arn": "arn:aws:iam::111111111111:user/stockyard", "access_key_id": "AKIAIOSFODNN7EXAMPLE"}
+    by_key = replace(yard.account, attributes=keys)
+    outputs = [tenant_template.render(account, "inst-1", Stage())["Outputs"] for account in (yard.account, by_key)]
+    assert outputs == [{"RoleArn": {"Value": {"Fn::GetAtt": ["Role", "Arn"]}}}, {}]
+
+
 def test_an_account_that_is_registered_twice_takes_both_templates(yard: Any) -> None:
     first, second = (
         tenant_template.render(replace(yard.account, external_id=external_id), "inst-1", Stage())
