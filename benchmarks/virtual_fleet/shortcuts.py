@@ -15,7 +15,7 @@ from botocore.session import Session
 from stockyard.adapters.dynamodb import codec
 
 Item = Mapping[str, Any]
-READ_AND_MADE = 2
+REAL_CLIENTS = 2
 """So many clients of a service are really made: the first one's time has the reading of the service's model in it."""
 
 
@@ -43,7 +43,7 @@ class Cost:
 class _Clients:
     """Clients of one service that were really made, and the CPU seconds of the last."""
 
-    made: list[Any] = field(default_factory=list)
+    real: list[Any] = field(default_factory=list)
     seconds: float = 0.0
 
 
@@ -76,13 +76,13 @@ class Shortcuts:
             if set(named) != {"region_name", "config"}:
                 return make(session, service, **named)
             there = self._clients.setdefault((service, named["region_name"], id(named["config"])), _Clients())
-            if len(there.made) < READ_AND_MADE:
+            if len(there.real) < REAL_CLIENTS:
                 cost = Cost()
-                there.made.append(cost.timed(lambda: make(session, service, **named)))
+                there.real.append(cost.timed(lambda: make(session, service, **named)))
                 there.seconds = cost.mean
-                return there.made[-1]
+                return there.real[-1]
             self.charge(there.seconds)
-            return _with_keys_of(session, there.made[-1])
+            return _with_keys_of(session, there.real[-1])
 
         with patch.object(codec, "from_item", record), patch.object(Session, "create_client", client):
             yield
