@@ -111,7 +111,7 @@ def test_an_example_is_a_manifest(file: str, name: str, kind: str) -> None:
 
 def test_the_example_of_a_file_for_karpenter_is_applied_but_for_what_is_not_ours(world: World) -> None:  # noqa: F811
     sent = sorted_out(parse((ROOT / "examples/karpenter.yaml").read_bytes(), 32))
-    (pools,) = read_manifests(sent.documents, places=sent.places)
+    (pools,) = read_manifests(sent.documents, paths=sent.paths)
     assert isinstance(pools, PoolsDocument)
     assert [pool.name for pool in pools.pools] == ["general"]
     left_out = [(0, "kind"), (1, "kind"), (2, "metadata", "namespace")]

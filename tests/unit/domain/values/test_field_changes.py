@@ -16,7 +16,7 @@ LAB = {
 
 
 def differences(before, after):
-    return [(change.place, change.field, change.before, change.after) for change in field_changes(before, after)]
+    return [(change.path, change.field, change.before, change.after) for change in field_changes(before, after)]
 
 
 def test_entries_of_lists_are_matched_by_name_and_equal_numbers_are_no_change():

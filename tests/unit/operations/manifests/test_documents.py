@@ -66,7 +66,7 @@ def test_lists_are_taken_apart() -> None:
     bare = {name: value for name, value in node_pool("c").items() if name not in ("apiVersion", "kind")}
     sent = [items(node_pool("a"), items(lab())), node_pool("b"), items(bare, version=KA, kind="NodePoolList"), items()]
     sorted_documents = sorted_out(sent)
-    assert sorted_documents.places == ((0, "items", 0), (0, "items", 1, "items", 0), (1,), (2, "items", 0))
+    assert sorted_documents.paths == ((0, "items", 0), (0, "items", 1, "items", 0), (1,), (2, "items", 0))
     assert sorted_documents.documents == (node_pool("a"), lab(), node_pool("b"), node_pool("c"))
     assert not sorted_documents.warnings
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stockyard.scheduling.packing.fields import Document, Place, listed, object_at, optional_text
+from stockyard.scheduling.packing.fields import Document, FieldPath, listed, object_at, optional_text
 from stockyard.scheduling.packing.pod_requests import amounts_at
 
 Defaults = Mapping[str, Any]
@@ -19,11 +19,11 @@ _FIRST = ("defaultRequest", "default", "max", "min")
 that has none, and what is limited is requested."""
 
 
-def read_defaults(limit_range: Document, place: Place) -> Defaults:
+def read_defaults(limit_range: Document, path: FieldPath) -> Defaults:
     """Read the requests of a container that names none itself, in the namespace of a LimitRange."""
     defaults: dict[str, Any] = {}
-    limits = object_at(limit_range, "spec", place).get("limits")
-    for limit, where in listed(limits, (*place, "spec", "limits")):
+    limits = object_at(limit_range, "spec", path).get("limits")
+    for limit, where in listed(limits, (*path, "spec", "limits")):
         own: dict[str, Any] = {}
         for name in _FIRST:
             amounts_at(limit.get(name), (*where, name))

@@ -72,7 +72,7 @@ def test_each_form_says_the_same_pools(form: str) -> None:
     assert (dynamic.name, dynamic.kind, dynamic.provider_ref) == ("d", "dynamic", "p")
     assert dynamic.limits == {"cpu": "100", "nodes": "10"}
     assert {pool.form for pool in read.pools} == {"autoNodes"}
-    assert [place[-2:] for place in read.places] == [("static", 0), ("dynamic", 0)]
+    assert [place[-2:] for place in read.paths] == [("static", 0), ("dynamic", 0)]
     if remark is None:
         assert remarks(read) == {}
     else:

@@ -314,7 +314,7 @@ def test_what_a_manifest_cannot_say_stays_as_it_is() -> None:
     ],
 )
 def test_pointers_of_a_request_lead_into_the_manifest(request_pointer: str, place: str) -> None:
-    assert form.place_of(request_pointer) == place
+    assert form.path_of(request_pointer) == place
 
 
 def published() -> list[Any]:

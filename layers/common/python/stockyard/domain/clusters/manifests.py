@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from stockyard.domain.clusters.change import Expiry, SecretRequest
-from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.nodes.manifests import FieldPath
 from stockyard.domain.pools.records import NewPool
 from stockyard.domain.records import Cluster
 
@@ -48,7 +48,7 @@ class ClusterDocument:
     """The namespace of a manifest that names none, where the form has namespaces: a name is one in its namespace then.
     None: the form has none, and a name is what the cluster is called in the tenant."""
     account: str = ""
-    account_place: Place = ()
+    account_path: FieldPath = ()
     """Where the manifest names the account, or could."""
     document: dict[str, Any] = field(default_factory=dict)
     tags: dict[str, str] | None = None
@@ -72,7 +72,7 @@ class ClusterDocument:
 class ClusterForm(Protocol):
     """The form of a kind of manifests."""
 
-    def read_cluster(self, document: Any, at: Place) -> ClusterDocument:
+    def read_cluster(self, document: Any, at: FieldPath) -> ClusterDocument:
         """Read the manifest of a cluster at that place. ``InvalidInput`` with every fault below the place."""
         ...
 
@@ -85,6 +85,6 @@ class ClusterForm(Protocol):
         """The cluster as a manifest, with its status. Its profiles are in it where the form can say them."""
         ...
 
-    def place_of(self, pointer: str) -> str:
+    def path_of(self, pointer: str) -> str:
         """The pointer into a manifest to what is at this pointer into a request."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stockyard.domain.clusters.manifests import ACCOUNT
-from stockyard.domain.nodes.manifests import CLUSTER, NAMESPACE, PROVIDER, Place, Warnings
+from stockyard.domain.nodes.manifests import CLUSTER, NAMESPACE, PROVIDER, FieldPath, Warnings
 from stockyard.domain.pools.records import POOL_LABEL
 from stockyard.domain.values.spelling import closest
 
@@ -14,10 +14,10 @@ _DOMAIN = "stockyard"
 """What the domains of labels contain that are meant for us."""
 
 
-def unknown_labels(labels: Iterable[str], place: Place) -> Warnings:
-    """A warning for each label whose domain is ours or much like it, and that means nothing; ``place`` is theirs."""
+def unknown_labels(labels: Iterable[str], path: FieldPath) -> Warnings:
+    """A warning for each label whose domain is ours or much like it, and that means nothing; ``path`` is theirs."""
     return [
-        ((*place, label), f"Stockyard knows no such label{_suggestion(label) or '.'}")
+        ((*path, label), f"Stockyard knows no such label{_suggestion(label) or '.'}")
         for label in labels
         if _is_odd(label)
     ]

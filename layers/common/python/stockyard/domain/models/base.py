@@ -123,7 +123,7 @@ def read(model: type[M], document: Any, *, at: tuple[str | int, ...] = ()) -> M:
     try:
         return model.model_validate(document, strict=True)
     except ValidationError as error:
-        problems = [FieldProblem(pointer(*at, *place), detail) for place, detail in _faults(error, model, document)]
+        problems = [FieldProblem(pointer(*at, *path), detail) for path, detail in _faults(error, model, document)]
     raise InvalidInput.of(problems)
 
 
@@ -171,26 +171,26 @@ def _faults(error: ValidationError, model: type[BaseModel] | None = None, docume
     faults: list[Fault] = []
     choices: dict[tuple[str | int, ...], list[tuple[str, str]]] = {}
     for fault in error.errors(include_url=False, include_input=False):
-        place = tuple(part for part in fault["loc"] if part != "[key]")
+        path = tuple(part for part in fault["loc"] if part != "[key]")
         context: Mapping[str, Any] = fault.get("ctx", {})
         if fault["type"] == "stockyard":
-            faults.extend(((*place, *below), detail) for below, detail in context[_FAULTS])
+            faults.extend(((*path, *below), detail) for below, detail in context[_FAULTS])
         elif fault["type"] == "extra_forbidden":
-            faults.append((place, unknown_field(model, place)))
-        elif _names_choice(place, document):
-            choices.setdefault(place[:-1], []).append((fault["type"], words(fault["type"], fault["msg"], context)))
+            faults.append((path, unknown_field(model, path)))
+        elif _names_choice(path, document):
+            choices.setdefault(path[:-1], []).append((fault["type"], words(fault["type"], fault["msg"], context)))
         else:
-            faults.append((place, words(fault["type"], fault["msg"], context)))
-    return [*faults, *((place, _of_choice(details)) for place, details in choices.items())]
+            faults.append((path, words(fault["type"], fault["msg"], context)))
+    return [*faults, *((path, _of_choice(details)) for path, details in choices.items())]
 
 
-def _names_choice(place: tuple[str | int, ...], document: Any) -> bool:
+def _names_choice(path: tuple[str | int, ...], document: Any) -> bool:
     """Whether the last part of a fault's place is no field: of a field that takes values of several types, pydantic
     names the type that was tried."""
-    if not place or not _TYPE.fullmatch(str(place[-1])):
+    if not path or not _TYPE.fullmatch(str(path[-1])):
         return False
     value = document
-    for part in place[:-1]:
+    for part in path[:-1]:
         try:
             value = value[part]
         except (KeyError, IndexError, TypeError):

@@ -78,11 +78,11 @@ def _is_usual(model: type[BaseModel], name: str, value: Any) -> bool:
     return bool(value == (usual.model_dump() if isinstance(usual, BaseModel) else usual))
 
 
-def camel_place(model: Any, place: Sequence[str]) -> list[str]:
+def camel_path(model: Any, path: Sequence[str]) -> list[str]:
     """The place in a document of the model, with its fields in camel case. Keys of maps and numbers stay."""
     names: list[str] = []
     annotation: Any = model
-    for part in place:
+    for part in path:
         inner_model, item = _kind(annotation)
         if inner_model is not None and part in inner_model.model_fields:
             names.append(to_camel(part))

@@ -62,17 +62,17 @@ def _length(plural: str, context: Mapping[str, Any]) -> str:
     return f"must have {bound} {_SINGULAR[plural] if count == 1 else plural}"
 
 
-def unknown_field(model: type[BaseModel] | None, place: Sequence[str | int]) -> str:
-    """Message that the last of ``place`` is no field there, with the field that was probably meant."""
-    likely = closest(str(place[-1]), _names_at(model, place[:-1])) if model is not None else ""
+def unknown_field(model: type[BaseModel] | None, path: Sequence[str | int]) -> str:
+    """Message that the last of ``path`` is no field there, with the field that was probably meant."""
+    likely = closest(str(path[-1]), _names_at(model, path[:-1])) if model is not None else ""
     return f"unknown field; did you mean {likely}?" if likely else "unknown field"
 
 
-def _names_at(model: type[BaseModel], place: Sequence[str | int]) -> list[str]:
+def _names_at(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
     """The names of the fields at a place of a document. Parts that name no field are numbers and names of entries, or
     say which model of several was tried."""
     models = _models(model)
-    for part in place:
+    for part in path:
         inner = [
             inner_model
             for each in models

@@ -106,7 +106,7 @@ def settled_tags(current: dict[str, str], patch: dict[str, str | None] | None) -
     """``current`` after a JSON merge patch; None removes all. Raises ``InvalidInput`` below ``/tags``."""
     merged = {**current, **patch} if patch is not None else {}
     tags = {key: value for key, value in merged.items() if value is not None}
-    problems = [FieldProblem(pointer("tags", *place), detail) for place, detail in tag_faults(tags)]
+    problems = [FieldProblem(pointer("tags", *path), detail) for path, detail in tag_faults(tags)]
     if problems:
         raise InvalidInput.of(problems)
     return tags

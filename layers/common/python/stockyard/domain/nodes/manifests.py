@@ -28,8 +28,8 @@ KARPENTER_CONDITIONS = {"Provisioned": "Launched", "Joined": "Registered"}
 """The conditions of a claim that Karpenter knows under another name."""
 OWN, VCLUSTER, KARPENTER = "stockyard/v1", "management.loft.sh/v1", "karpenter.sh/v1"
 
-Place = tuple[str | int, ...]
-Warnings = list[tuple[Place, str]]
+FieldPath = tuple[str | int, ...]
+Warnings = list[tuple[FieldPath, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ProviderDocument:
     annotations: dict[str, str] = field(default_factory=dict)
 
 
-def provider_warnings(provider: NodeProvider, block: Place, properties: Place) -> Warnings:
+def provider_warnings(provider: NodeProvider, block: FieldPath, properties: FieldPath) -> Warnings:
     """Warnings about a provider, with the places of its block and its properties before each pointer."""
     warnings: Warnings = [((*properties, key), _SET) for key in provider.properties if key in BUILT_IN]
     types = declared(provider)
@@ -54,13 +54,13 @@ def provider_warnings(provider: NodeProvider, block: Place, properties: Place) -
         warnings.append((block, provider_state(provider.kind)[2]))
     elif provider_kinds.kind(provider.kind).discovers:
         globs = block_of(provider).get("instanceTypes", ["*"])
-        for place, node_type in enumerate(types):
+        for path, node_type in enumerate(types):
             if not any(fnmatchcase(node_type.name, glob) for glob in globs):
-                warnings.append(((*block, "nodeTypes", place, "name"), "instanceTypes leaves this type out."))
+                warnings.append(((*block, "nodeTypes", path, "name"), "instanceTypes leaves this type out."))
     elif not types:
         warnings.append((block, "The provider has no node types, so no claim can be placed on it."))
-    for place, node_type in enumerate(types):
-        here = (*block, "nodeTypes", place)
+    for path, node_type in enumerate(types):
+        here = (*block, "nodeTypes", path)
         warnings += [((*here, "properties", key), _SET) for key in node_type.properties if key in BUILT_IN]
         if node_type.reason == RESOURCES_UNKNOWN:
             warnings.append((here, node_type.message))

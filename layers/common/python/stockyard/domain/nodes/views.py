@@ -55,7 +55,7 @@ _ENVIRONMENT = ("id", "cluster_id", "provider_id", "properties", *STATE, "output
 
 def remarks(warnings: Warnings) -> list[dict[str, Any]]:
     """Warnings as a plan shows them."""
-    return [remark(pointer(*place), detail) for place, detail in warnings]
+    return [remark(pointer(*path), detail) for path, detail in warnings]
 
 
 def os_image_view(image: OSImage) -> dict[str, Any]:

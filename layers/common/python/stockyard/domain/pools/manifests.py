@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import field
 from typing import Any
 
-from stockyard.domain.nodes.manifests import KARPENTER, OWN, PROVIDER, Place, Warnings
+from stockyard.domain.nodes.manifests import KARPENTER, OWN, PROVIDER, FieldPath, Warnings
 from stockyard.domain.pools.budgets import EXPIRED
 from stockyard.domain.pools.records import STATIC, NewPool, Pool
 from stockyard.domain.pools.schedules import with_zone
@@ -35,7 +35,7 @@ class PoolsDocument:
     """
 
     pools: tuple[NewPool, ...] = ()
-    places: tuple[Place, ...] = ()
+    paths: tuple[FieldPath, ...] = ()
     cluster_ref: str = ""
     vpn: bool = False
     node_to_node: bool = False

@@ -23,7 +23,7 @@ def object_changes(name: str, before: Object, after: Object) -> list[dict[str, A
     """The fields of an object that differ, below ``/objects/NAME``. A list of another length is one field."""
     if after["kind"] in _HIDDEN or before["kind"] in _HIDDEN:
         return [_change((name,), _digest(before), _digest(after))]
-    fields = [_change((name, *place), _value(old), _value(new)) for place, old, new in _fields(before, after)]
+    fields = [_change((name, *path), _value(old), _value(new)) for path, old, new in _fields(before, after)]
     return fields if len(fields) <= MOST_FIELDS else [_change((name,), _digest(before), _digest(after))]
 
 
@@ -39,11 +39,11 @@ def _fields(before: Any, after: Any) -> Iterator[tuple[tuple[str | int, ...], An
             yield (), before, after
         return
     for step, old, new in pairs:
-        yield from (((step, *place), earlier, later) for place, earlier, later in _fields(old, new))
+        yield from (((step, *path), earlier, later) for path, earlier, later in _fields(old, new))
 
 
-def _change(place: tuple[str | int, ...], before: Any, after: Any) -> dict[str, Any]:
-    return {"pointer": pointer("objects", *place), "before": before, "after": after}
+def _change(path: tuple[str | int, ...], before: Any, after: Any) -> dict[str, Any]:
+    return {"pointer": pointer("objects", *path), "before": before, "after": after}
 
 
 def _value(value: Any) -> Any:

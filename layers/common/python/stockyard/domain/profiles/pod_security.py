@@ -48,71 +48,71 @@ def pod_faults(item: Mapping[str, Any]) -> Iterator[_Fault]:
     for name in above:
         holder = holder.get(name) if isinstance(holder, Mapping) else None
     spec = holder.get(last) if isinstance(holder, Mapping) else None
-    place = ".".join(path)
+    field_path = ".".join(path)
     if not isinstance(spec, Mapping):
-        yield f"{place}: is no pod"
+        yield f"{field_path}: is no pod"
         return
     annotations = _object(_object(holder.get("metadata")).get("annotations"))
     if any(name.startswith(_APPARMOR) and not _is_profile(value) for name, value in annotations.items()):
-        yield f"{place}: its annotations turn AppArmor off"
-    yield from _of_pod(place, spec)
+        yield f"{field_path}: its annotations turn AppArmor off"
+    yield from _of_pod(field_path, spec)
 
 
 def _is_profile(value: Any) -> bool:
     return value == "runtime/default" or str(value).startswith("localhost/")
 
 
-def _of_pod(place: str, spec: Mapping[str, Any]) -> Iterator[_Fault]:
+def _of_pod(field_path: str, spec: Mapping[str, Any]) -> Iterator[_Fault]:
     for name in _HOST_FIELDS:
         if spec.get(name):
-            yield f"{place}.{name}: is not of the level restricted"
+            yield f"{field_path}.{name}: is not of the level restricted"
     if str(spec.get("priorityClassName") or "").startswith("system-"):
-        yield f"{place}.priorityClassName: is for what the cluster itself needs"
-    yield from _of_volumes(f"{place}.volumes", spec.get("volumes"))
+        yield f"{field_path}.priorityClassName: is for what the cluster itself needs"
+    yield from _of_volumes(f"{field_path}.volumes", spec.get("volumes"))
     context = spec.get("securityContext")
     if context is not None and not isinstance(context, Mapping):
-        yield f"{place}.securityContext: is no object"
+        yield f"{field_path}.securityContext: is no object"
         return
-    yield from _of_context(f"{place}.securityContext", _object(context))
+    yield from _of_context(f"{field_path}.securityContext", _object(context))
     for sysctl in _list(_object(context).get("sysctls")):
         if not _is_one_of(_object(sysctl).get("name"), _SYSCTLS):
-            yield f"{place}.securityContext.sysctls: {_object(sysctl).get('name')} is not of the level restricted"
+            yield f"{field_path}.securityContext.sysctls: {_object(sysctl).get('name')} is not of the level restricted"
     for field in _CONTAINERS:
         containers = spec.get(field)
         if containers is not None and not isinstance(containers, list):
-            yield f"{place}.{field}: is no list"
+            yield f"{field_path}.{field}: is no list"
         for number, container in enumerate(_list(containers)):
-            yield from _of_container(f"{place}.{field}[{number}]", _object(container), _object(context))
+            yield from _of_container(f"{field_path}.{field}[{number}]", _object(container), _object(context))
 
 
-def _of_volumes(place: str, volumes: Any) -> Iterator[_Fault]:
+def _of_volumes(field_path: str, volumes: Any) -> Iterator[_Fault]:
     if volumes is not None and not isinstance(volumes, list):
-        yield f"{place}: is no list"
+        yield f"{field_path}: is no list"
     for number, volume in enumerate(_list(volumes)):
         kinds = set(_object(volume)) - {"name"}
         if not kinds <= _VOLUMES:
-            yield f"{place}[{number}]: {', '.join(sorted(kinds - _VOLUMES))} is not of the level restricted"
+            yield f"{field_path}[{number}]: {', '.join(sorted(kinds - _VOLUMES))} is not of the level restricted"
 
 
-def _of_context(place: str, context: Mapping[str, Any]) -> Iterator[_Fault]:
+def _of_context(field_path: str, context: Mapping[str, Any]) -> Iterator[_Fault]:
     """Faults that a pod's context and a container's may both have."""
     labels = _object(context.get("seLinuxOptions"))
     if not _is_one_of(labels.get("type", ""), _SELINUX) or labels.get("user") or labels.get("role"):
-        yield f"{place}.seLinuxOptions: is not of the level restricted"
+        yield f"{field_path}.seLinuxOptions: is not of the level restricted"
     profile = context.get("seccompProfile")
     if profile is not None and not _is_one_of(_object(profile).get("type"), _SECCOMP):
-        yield f"{place}.seccompProfile: must be RuntimeDefault or Localhost"
+        yield f"{field_path}.seccompProfile: must be RuntimeDefault or Localhost"
     armor = context.get("appArmorProfile")
     if armor is not None and not _is_one_of(_object(armor).get("type"), _SECCOMP):
-        yield f"{place}.appArmorProfile: must be RuntimeDefault or Localhost"
+        yield f"{field_path}.appArmorProfile: must be RuntimeDefault or Localhost"
     if _object(context.get("windowsOptions")).get("hostProcess"):
-        yield f"{place}.windowsOptions: is not of the level restricted"
+        yield f"{field_path}.windowsOptions: is not of the level restricted"
     if context.get("runAsUser") == 0:
-        yield f"{place}.runAsUser: must not be 0"
+        yield f"{field_path}.runAsUser: must not be 0"
 
 
-def _of_container(place: str, container: Mapping[str, Any], pod: Mapping[str, Any]) -> Iterator[_Fault]:
-    context, at = _object(container.get("securityContext")), f"{place}.securityContext"
+def _of_container(field_path: str, container: Mapping[str, Any], pod: Mapping[str, Any]) -> Iterator[_Fault]:
+    context, at = _object(container.get("securityContext")), f"{field_path}.securityContext"
     yield from _of_context(at, context)
     if context.get("privileged"):
         yield f"{at}.privileged: is not of the level restricted"
@@ -131,11 +131,11 @@ def _of_container(place: str, container: Mapping[str, Any], pod: Mapping[str, An
         yield f"{at}.capabilities.add: may hold NET_BIND_SERVICE alone"
     for number, port in enumerate(_list(container.get("ports"))):
         if _object(port).get("hostPort"):
-            yield f"{place}.ports[{number}].hostPort: is not of the level restricted"
-    yield from _of_handlers(place, container)
+            yield f"{field_path}.ports[{number}].hostPort: is not of the level restricted"
+    yield from _of_handlers(field_path, container)
 
 
-def _of_handlers(place: str, container: Mapping[str, Any]) -> Iterator[_Fault]:
+def _of_handlers(field_path: str, container: Mapping[str, Any]) -> Iterator[_Fault]:
     """Probes and hooks that would have the kubelet call another host."""
     hooks = _object(container.get("lifecycle"))
     handlers = {
@@ -144,7 +144,7 @@ def _of_handlers(place: str, container: Mapping[str, Any]) -> Iterator[_Fault]:
     }
     for name, handler in handlers.items():
         if any(_object(_object(handler).get(handler_kind)).get("host") for handler_kind in ("httpGet", "tcpSocket")):
-            yield f"{place}.{name}: its host is not of the level restricted"
+            yield f"{field_path}.{name}: its host is not of the level restricted"
 
 
 def _is_one_of(value: Any, texts: frozenset[str]) -> bool:

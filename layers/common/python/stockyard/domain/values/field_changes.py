@@ -8,36 +8,36 @@ from typing import Any
 from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.pointers import pointer
 
-Place = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 _IDENTITIES = ("name", "id", "key")
 """Fields that name the entries of a list, the first that all of them have and none has twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field. ``place`` leads to it in the later document; an entry that is there no more has the place that it had.
+    """One field. ``path`` leads to it in the later document; an entry that is there no more has the place that it had.
 
     ``field`` is the same for people: ``nodeTypes[small].usdPerHour``. What is not there is None.
     """
 
-    place: Place
+    path: FieldPath
     field: str
     before: Any
     after: Any
 
 
-def field_changes(before: Any, after: Any, place: Place = (), field: str = "") -> list[FieldChange]:
+def field_changes(before: Any, after: Any, path: FieldPath = (), field: str = "") -> list[FieldChange]:
     """Every field that differs, in the order of the later document; entries of lists are matched by their names.
 
     Numbers that are equal are no change, whatever they are written as. Entries without names are one field together.
     """
     if isinstance(before, Mapping) and isinstance(after, Mapping):
-        return list(_of_objects(before, after, place, field))
+        return list(_of_objects(before, after, path, field))
     if isinstance(before, list | tuple) and isinstance(after, list | tuple):
         name = _identity(before, after)
         if name is not None:
-            return list(_of_lists(before, after, name, place, field))
-    return [] if before == after else [FieldChange(place, field, before, after)]
+            return list(_of_lists(before, after, name, path, field))
+    return [] if before == after else [FieldChange(path, field, before, after)]
 
 
 def change_views(
@@ -48,7 +48,7 @@ def change_views(
         {
             "kind": kind,
             "name": name,
-            "pointer": pointer(*at, *change.place),
+            "pointer": pointer(*at, *change.path),
             "field": change.field,
             "before": change.before,
             "after": change.after,
@@ -66,18 +66,18 @@ def with_subject(
 
 
 def _field_of(entry: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-    place, leaving = str(entry["pointer"]), entry["before"] if entry["after"] is None else None
-    head, _, last = place.rpartition("/")
+    path, leaving = str(entry["pointer"]), entry["before"] if entry["after"] is None else None
+    head, _, last = path.rpartition("/")
     if last.isdigit() and isinstance(leaving, Mapping):
         return f"{field_at(head, document)}[{_name_of(leaving, last)}]"
-    return field_at(place, document)
+    return field_at(path, document)
 
 
-def field_at(place: str, document: Any = None) -> str:
+def field_at(path: str, document: Any = None) -> str:
     """A JSON pointer for people: ``/settings/groups/0/size`` is ``settings.groups[workers].size`` in a ``document``
     that has that group, and ``settings.groups[0].size`` where nobody knows."""
     text, current = "", document
-    for part in place.split("/")[1:]:
+    for part in path.split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")
         if name.isdigit():
             current = current[int(name)] if isinstance(current, list | tuple) and int(name) < len(current) else None
@@ -97,9 +97,11 @@ def _joined(text: str, name: str) -> str:
     return f"{text}[{name}]" if "/" in name or "." in name else f"{text}.{name}" if text else name
 
 
-def _of_objects(before: Mapping[str, Any], after: Mapping[str, Any], place: Place, field: str) -> Iterator[FieldChange]:
+def _of_objects(
+    before: Mapping[str, Any], after: Mapping[str, Any], path: FieldPath, field: str
+) -> Iterator[FieldChange]:
     for name in (*after, *(name for name in before if name not in after)):
-        yield from field_changes(before.get(name), after.get(name), (*place, name), _joined(field, name))
+        yield from field_changes(before.get(name), after.get(name), (*path, name), _joined(field, name))
 
 
 def _identity(before: Sequence[Any], after: Sequence[Any]) -> str | None:
@@ -115,12 +117,12 @@ def _identity(before: Sequence[Any], after: Sequence[Any]) -> str | None:
 
 
 def _of_lists(
-    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], name: str, place: Place, field: str
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], name: str, path: FieldPath, field: str
 ) -> Iterator[FieldChange]:
     earlier = {entry[name]: entry for entry in before}
     later_names = {entry[name] for entry in after}
     for number, entry in enumerate(after):
-        yield from field_changes(earlier.get(entry[name]), entry, (*place, number), f"{field}[{entry[name]}]")
+        yield from field_changes(earlier.get(entry[name]), entry, (*path, number), f"{field}[{entry[name]}]")
     for number, entry in enumerate(before):
         if entry[name] not in later_names:
-            yield FieldChange((*place, number), f"{field}[{entry[name]}]", dict(entry), None)
+            yield FieldChange((*path, number), f"{field}[{entry[name]}]", dict(entry), None)

@@ -10,7 +10,7 @@ from stockyard.domain.values.pointers import pointer
 _LIST = "List"
 
 
-def taken_apart(document: Any, place: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+def taken_apart(document: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     """The document with its place, or each item of a list with its own.
 
     A list is a ``List``, and one of a single kind, such as a ``NodePoolList``: its items need not repeat version and
@@ -18,14 +18,14 @@ def taken_apart(document: Any, place: tuple[str | int, ...]) -> Iterator[tuple[t
     """
     kind = document.get("kind") if isinstance(document, Mapping) else None
     if not isinstance(kind, str) or not (kind == _LIST or (kind.endswith(_LIST) and "items" in document)):
-        yield place, document
+        yield path, document
         return
     items = document.get("items")
     if not isinstance(items, list):
-        raise ValueError(f"{pointer(*place, 'items')}: a list is needed")
+        raise ValueError(f"{pointer(*path, 'items')}: a list is needed")
     of_kind = {} if kind == _LIST else {"kind": kind.removesuffix(_LIST)}
     if of_kind and "apiVersion" in document:
         of_kind["apiVersion"] = document["apiVersion"]
     for number, item in enumerate(items):
         named = {**of_kind, **item} if isinstance(item, Mapping) else item
-        yield from taken_apart(named, (*place, "items", number))
+        yield from taken_apart(named, (*path, "items", number))

@@ -21,20 +21,20 @@ _OF_THE_SAME_MACHINES = frozenset({"labels", "taints", "min_size", "max_size", "
 """Fields of a node group that ask nothing of the account that its machines did not ask before."""
 
 
-def speaks_against(place: str, changes: Sequence[Difference], *, dispensable: bool = False) -> bool:
-    """Whether a fault at the JSON pointer ``place`` refuses these changes.
+def speaks_against(path: str, changes: Sequence[Difference], *, dispensable: bool = False) -> bool:
+    """Whether a fault at the JSON pointer ``path`` refuses these changes.
 
     ``dispensable``: machines are made without what is missing there. A fault of the account, which is at no setting,
     refuses what asks something new of it: not packs, what goes, nor how many nodes a group has and how they are marked.
     """
     changed = [str(change["pointer"]) for change in changes]
-    if any(_meet(place, pointer) for pointer in changed):
+    if any(_meet(path, pointer) for pointer in changed):
         return True
     if dispensable:
         return False
-    if not _is_below(place, _SETTINGS):
+    if not _is_below(path, _SETTINGS):
         return any(change["after"] is not None and _asks_the_account(str(change["pointer"])) for change in changes)
-    return not _is_of_group(place) and bool(_MAKES_MEMBERS.intersection(changed))
+    return not _is_of_group(path) and bool(_MAKES_MEMBERS.intersection(changed))
 
 
 def _asks_the_account(pointer: str) -> bool:
@@ -47,11 +47,11 @@ def _meet(first: str, second: str) -> bool:
     return _is_below(first, second) or _is_below(second, first)
 
 
-def _is_below(place: str, other: str) -> bool:
+def _is_below(path: str, other: str) -> bool:
     """Whether the first pointer is the other, or leads to something in it."""
-    return place == other or place.startswith(f"{other}/")
+    return path == other or path.startswith(f"{other}/")
 
 
-def _is_of_group(place: str) -> bool:
-    parts = place.split("/")
+def _is_of_group(path: str) -> bool:
+    parts = path.split("/")
     return len(parts) > 2 and parts[1] == _SETTINGS[1:] and parts[2] in GROUP_SETTINGS

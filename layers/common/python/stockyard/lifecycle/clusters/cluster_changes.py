@@ -143,13 +143,13 @@ def _without_repeated(
 def _of_groups(setting: str, before: Sequence[Group], after: Sequence[Group]) -> Iterator[Difference]:
     earlier, later = ({name_of(group): group for group in groups} for groups in (before, after))
     for index, group in enumerate(after):
-        place, former = ("settings", setting, index), earlier.get(name_of(group))
+        path, former = ("settings", setting, index), earlier.get(name_of(group))
         if former is None:
-            yield _difference(place, None, dict(group))
+            yield _difference(path, None, dict(group))
             continue
         for name in sorted(former.keys() | group.keys()):
             if _in_order(name, former.get(name)) != _in_order(name, group.get(name)):
-                yield _difference((*place, name), former.get(name), group.get(name))
+                yield _difference((*path, name), former.get(name), group.get(name))
     for index, group in enumerate(before):
         if name_of(group) not in later:
             yield _difference(("settings", setting, index), dict(group), None)
@@ -166,5 +166,5 @@ def changed_groups(operation: Operation, cluster: Cluster) -> frozenset[str]:
     return frozenset(names)
 
 
-def _difference(place: Sequence[str | int], before: Any, after: Any) -> Difference:
-    return {"pointer": pointer(*place), "before": before, "after": after}
+def _difference(path: Sequence[str | int], before: Any, after: Any) -> Difference:
+    return {"pointer": pointer(*path), "before": before, "after": after}

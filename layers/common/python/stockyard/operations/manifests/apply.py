@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Any
 
-from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.nodes.manifests import FieldPath
 from stockyard.domain.nodes.views import remarks
 from stockyard.domain.records import NodeClaim, NodeProvider
 from stockyard.domain.values.field_changes import FieldChange, change_views, field_changes
@@ -47,25 +47,25 @@ def apply_manifests(
 
     Raises ``IllegalTransition`` when something was changed by someone else since it was read.
     """
-    results: dict[Place, list[dict[str, Any]]] = {}
+    results: dict[FieldPath, list[dict[str, Any]]] = {}
     # All of them before the first is made: what is made takes from what the others could have.
     warnings = _warnings(services, desired)
     own_manifests = [manifest for manifest in desired if not isinstance(manifest, LeftOut)]
-    for manifest in sorted(own_manifests, key=lambda manifest: (_ORDER.index(type(manifest)), manifest.place)):
+    for manifest in sorted(own_manifests, key=lambda manifest: (_ORDER.index(type(manifest)), manifest.path)):
         try:
             if isinstance(manifest, DesiredCluster):
-                results[manifest.place] = [apply_cluster(services, manifest, actor, request_id, organization_id)]
+                results[manifest.path] = [apply_cluster(services, manifest, actor, request_id, organization_id)]
             elif isinstance(manifest, DesiredOSImage):
-                results[manifest.place] = [apply_os_image(services, manifest, actor, request_id)]
+                results[manifest.path] = [apply_os_image(services, manifest, actor, request_id)]
             elif isinstance(manifest, DesiredProfile):
-                results[manifest.place] = [apply_profile(services, manifest, actor, request_id)]
+                results[manifest.path] = [apply_profile(services, manifest, actor, request_id)]
             else:
-                results[manifest.place] = _applied(services, manifest, warnings, actor, request_id)
+                results[manifest.path] = _applied(services, manifest, warnings, actor, request_id)
         except PreconditionFailed as stale:
             raise IllegalTransition(f"{stale.detail} Apply the manifests again.") from stale
         if on_applied is not None:
-            on_applied(manifest, results[manifest.place])
-    return [{**result, "index": place[0]} for place in sorted(results) for result in results[place]]
+            on_applied(manifest, results[manifest.path])
+    return [{**result, "index": path[0]} for path in sorted(results) for result in results[path]]
 
 
 _ORDER = (DesiredOSImage, DesiredProvider, DesiredProfile, DesiredCluster, DesiredPools, DesiredClaim)
@@ -102,7 +102,7 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
         if isinstance(manifest, LeftOut):
             continue
         if isinstance(manifest, DesiredProvider):
-            block = (*manifest.place, "spec", manifest.provider.kind)
+            block = (*manifest.path, "spec", manifest.provider.kind)
             plan["warnings"] += plan_remarks(services, manifest.provider, block)
         if manifest.current is not None:
             plan["changes"] += manifest_changes(manifest)
@@ -119,7 +119,7 @@ def plan_manifests(services: Services, desired: Sequence[Desired]) -> dict[str, 
                 verdicts.append((manifest.document.name, part["verdict"]))
                 plan["groups"] += part["groups"]
                 for name in ("rejected", "warnings"):
-                    plan[name] += _moved(part[name], manifest.place)
+                    plan[name] += _moved(part[name], manifest.path)
     before = {"price_before": _total(items_before)} if items_before else {}
     return {**plan, "verdict": _verdict(verdicts), "price": _total(items), **before}
 
@@ -129,11 +129,11 @@ def _new_providers(desired: Sequence[Desired]) -> set[str]:
     return {m.provider.name for m in desired if isinstance(m, DesiredProvider) and m.current is None}
 
 
-def _warnings(services: Services, desired: Sequence[Desired]) -> dict[Place, list[list[dict[str, str]]]]:
+def _warnings(services: Services, desired: Sequence[Desired]) -> dict[FieldPath, list[list[dict[str, str]]]]:
     """Warnings for the pools and claims of each document: as in ``plan_manifests``."""
     new_providers = _new_providers(desired)
     return {
-        manifest.place: warnings_of_pools(services, manifest, new_providers)
+        manifest.path: warnings_of_pools(services, manifest, new_providers)
         if isinstance(manifest, DesiredPools)
         else [_claim_warnings(services, manifest, new_providers)]
         for manifest in desired
@@ -144,7 +144,7 @@ def _warnings(services: Services, desired: Sequence[Desired]) -> dict[Place, lis
 def _claim_warnings(services: Services, manifest: DesiredClaim, new_providers: Set[str]) -> list[dict[str, str]]:
     warnings = remarks(manifest.warnings)
     if manifest.current is None and manifest.provider_name not in new_providers:
-        warnings += _moved(plan_claim(services, manifest.plannable)["warnings"], manifest.place)
+        warnings += _moved(plan_claim(services, manifest.plannable)["warnings"], manifest.path)
     return warnings
 
 
@@ -174,7 +174,7 @@ def manifest_changes(manifest: DesiredProvider | DesiredClaim) -> list[dict[str,
             continue
         ((block, after),) = value.items()
         changes += field_changes(before.get(block), after, ("spec", block))
-    return change_views(changes, *manifest.place, kind=kind, name=name)
+    return change_views(changes, *manifest.path, kind=kind, name=name)
 
 
 def _plan_part(
@@ -196,15 +196,15 @@ def _total(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _applied(
     services: Services,
     manifest: DesiredProvider | DesiredPools | DesiredClaim,
-    warnings: Mapping[Place, list[list[dict[str, str]]]],
+    warnings: Mapping[FieldPath, list[list[dict[str, str]]]],
     actor: str,
     request_id: str,
 ) -> list[dict[str, Any]]:
     if isinstance(manifest, DesiredPools):
-        return apply_pools(services, manifest, warnings[manifest.place], actor, request_id)
+        return apply_pools(services, manifest, warnings[manifest.path], actor, request_id)
     if isinstance(manifest, DesiredProvider):
         return [_applied_provider(services, manifest, actor, request_id)]
-    (of_claim,) = warnings[manifest.place]
+    (of_claim,) = warnings[manifest.path]
     return [{**_applied_claim(services, manifest, actor, request_id), "warnings": of_claim}]
 
 
@@ -218,9 +218,9 @@ def _applied_claim(services: Services, manifest: DesiredClaim, actor: str, reque
     return _result("NodeClaim", claim, manifest, operation_id)
 
 
-def _moved(remarks_of: Sequence[Mapping[str, str]], place: Place) -> list[dict[str, str]]:
+def _moved(remarks_of: Sequence[Mapping[str, str]], path: FieldPath) -> list[dict[str, str]]:
     """Remarks about one document, as remarks about all of them."""
-    return [{**remark, "pointer": pointer(*place) + remark["pointer"]} for remark in remarks_of]
+    return [{**remark, "pointer": pointer(*path) + remark["pointer"]} for remark in remarks_of]
 
 
 def _changed_claim(
@@ -243,7 +243,7 @@ def _applied_provider(services: Services, manifest: DesiredProvider, actor: str,
     elif manifest.fields:
         fields = dict(manifest.fields)
         provider = change_provider(services, provider.id, provider.version, fields, actor, request_id, tried=True)
-    block = (*manifest.place, "spec", manifest.provider.kind)
+    block = (*manifest.path, "spec", manifest.provider.kind)
     result = _result("NodeProvider", provider, manifest, None)
     return {**result, "warnings": [*result["warnings"], *finding_remarks(services, manifest.provider, block)]}
 

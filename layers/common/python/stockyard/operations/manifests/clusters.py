@@ -12,7 +12,7 @@ from typing import Any
 from stockyard.domain import cloud_kinds
 from stockyard.domain.clusters.change import ClusterChange
 from stockyard.domain.clusters.manifests import NAME, ClusterDocument, ClusterForm
-from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.nodes.manifests import FieldPath
 from stockyard.domain.pools.node_groups import follows, name_of, worker_groups
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.profiles.pack_rights import with_rights
@@ -40,7 +40,7 @@ _IN_BRACKETS = re.compile(r"\[(.*?)\]")
 class DesiredCluster:
     """A cluster to make, or with ``current`` to change by ``fields``, and the plan of that."""
 
-    place: Place
+    path: FieldPath
     document: ClusterDocument
     form: ClusterForm
     new_cluster: NewCluster | None
@@ -96,34 +96,34 @@ def _form(document: ClusterDocument) -> ClusterForm:
     return OwnForm(document.driver) if kind is None or document.kind == KIND else cloud_kinds.cluster_form(kind)
 
 
-def desired_cluster(services: Services, place: Place, document: ClusterDocument, rights: str) -> DesiredCluster:
+def desired_cluster(services: Services, path: FieldPath, document: ClusterDocument, rights: str) -> DesiredCluster:
     """The cluster of a document, compared with the one of its name, by all checks of a request of somebody who has
     these rights over packs. ``InvalidInput`` has pointers into the document; ``IllegalTransition`` for a cluster that
     cannot be changed now."""
     form = _form(document)
-    with _in_document(form, place, document):
+    with _in_document(form, path, document):
         document, current = _identified(services, document)
         if current is None:
             new_cluster = _new_cluster(services, document, form, rights)
             plan = plan_creation(services, new_cluster)
-            return DesiredCluster(place, document, form, new_cluster, None, plan=plan)
+            return DesiredCluster(path, document, form, new_cluster, None, plan=plan)
         _check_same(services, current, document)
         fields = _changes(services, current, document, form, rights)
         return DesiredCluster(
-            place, document, form, None, current, fields, _plan(services, current, ClusterChange(**fields))
+            path, document, form, None, current, fields, _plan(services, current, ClusterChange(**fields))
         )
 
 
 @contextmanager
-def _in_document(form: ClusterForm, place: Place, document: ClusterDocument) -> Iterator[None]:
+def _in_document(form: ClusterForm, path: FieldPath, document: ClusterDocument) -> Iterator[None]:
     """Tell at the places of the document what a request would be refused for."""
     try:
         yield
     except (InvalidInput, QuotaExceeded) as refused:
-        account = pointer(*document.account_place)
+        account = pointer(*document.account_path)
         faults = [
             FieldProblem(
-                account if fault.pointer == "/cloud_account_id" else pointer(*place) + form.place_of(fault.pointer),
+                account if fault.pointer == "/cloud_account_id" else pointer(*path) + form.path_of(fault.pointer),
                 fault.detail,
             )
             for fault in refused.errors
@@ -294,7 +294,7 @@ def _metadata_changes(desired: DesiredCluster) -> list[dict[str, Any]]:
         )
         for name in ("labels", "annotations")
     )
-    return change_views(chain.from_iterable(changes), *desired.place, kind="cluster", name=current.name)
+    return change_views(chain.from_iterable(changes), *desired.path, kind="cluster", name=current.name)
 
 
 def plan_cluster(desired: DesiredCluster) -> dict[str, list[Any]]:
@@ -303,7 +303,7 @@ def plan_cluster(desired: DesiredCluster) -> dict[str, list[Any]]:
     plan = desired.plan
 
     def moved(entries: list[Any]) -> list[Any]:
-        return [_moved(entry, desired.place, desired.form.place_of(entry["pointer"])) for entry in entries]
+        return [_moved(entry, desired.path, desired.form.path_of(entry["pointer"])) for entry in entries]
 
     creates = list(plan.get("creates", ()))
     if desired.current is None:
@@ -318,13 +318,13 @@ def plan_cluster(desired: DesiredCluster) -> dict[str, list[Any]]:
     }
 
 
-def _moved(entry: Mapping[str, Any], place: Place, below: str) -> dict[str, Any]:
+def _moved(entry: Mapping[str, Any], path: FieldPath, below: str) -> dict[str, Any]:
     """The entry at its place in the document; a field for people keeps the names of what it is in."""
     if "field" not in entry:
-        return {**entry, "pointer": pointer(*place) + below}
+        return {**entry, "pointer": pointer(*path) + below}
     names = iter(_IN_BRACKETS.findall(entry["field"]))
     field_text = _IN_BRACKETS.sub(lambda number: f"[{next(names, number[1])}]", field_at(below))
-    return {**entry, "pointer": pointer(*place) + below, "field": field_text}
+    return {**entry, "pointer": pointer(*path) + below, "field": field_text}
 
 
 def apply_cluster(

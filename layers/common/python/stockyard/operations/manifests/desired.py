@@ -11,7 +11,13 @@ from stockyard.domain.clusters.own_labels import unknown_labels
 from stockyard.domain.manifest_sets import Names, said_names
 from stockyard.domain.nodes import provider_kinds
 from stockyard.domain.nodes.declared_types import declared
-from stockyard.domain.nodes.manifests import Place, ProviderDocument, Warnings, asked_requirements, provider_warnings
+from stockyard.domain.nodes.manifests import (
+    FieldPath,
+    ProviderDocument,
+    Warnings,
+    asked_requirements,
+    provider_warnings,
+)
 from stockyard.domain.nodes.os_images import OSImageDocument
 from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.platform import PLATFORM, provider_name
@@ -78,7 +84,7 @@ _FIXED_EVERYWHERE: Mapping[str, str] = {
 class DesiredProvider:
     """A provider to make, or with ``current`` to change by ``fields``."""
 
-    place: Place
+    path: FieldPath
     document: ProviderDocument
     provider: NodeProvider
     current: NodeProvider | None
@@ -90,7 +96,7 @@ class DesiredProvider:
     def warnings(self) -> Warnings:
         """Warnings about the provider."""
         return provider_warnings(
-            self.provider, (*self.place, "spec", self.provider.kind), (*self.place, "spec", "properties")
+            self.provider, (*self.path, "spec", self.provider.kind), (*self.path, "spec", "properties")
         )
 
 
@@ -98,7 +104,7 @@ class DesiredProvider:
 class DesiredClaim:
     """A claim to make, or with ``current`` to change by ``fields``."""
 
-    place: Place
+    path: FieldPath
     document: NewClaim
     current: NodeClaim | None
     fields: Mapping[str, Any]
@@ -121,9 +127,9 @@ class DesiredClaim:
     def warnings(self) -> Warnings:
         """Warnings about parts of the claim that are kept and not honoured yet, or were probably meant otherwise."""
         spec = self.document.document.get("spec") or {}
-        warnings = unknown_labels(self.document.labels, (*self.place, "metadata", "labels"))
+        warnings = unknown_labels(self.document.labels, (*self.path, "metadata", "labels"))
         if spec.get("expireAfter") not in (None, _DEFAULT):
-            warnings.append(((*self.place, "spec", "expireAfter"), "This is kept, and does nothing yet."))
+            warnings.append(((*self.path, "spec", "expireAfter"), "This is kept, and does nothing yet."))
         return warnings
 
 
@@ -160,10 +166,10 @@ def read_desired(
 
     sorted_documents = sorted_out(documents)
     former = Former(services, set_name)
-    documents, places = tuple(map(former.completed, sorted_documents.documents)), sorted_documents.places
+    documents, paths = tuple(map(former.completed, sorted_documents.documents)), sorted_documents.paths
     properties = KNOWN_PROPERTIES | property_keys(services) if any(map(is_vcluster, documents)) else KNOWN_PROPERTIES
-    with told_by_document(documents, places):
-        read = zip(places, read_manifests(documents, properties, places), strict=True)
+    with told_by_document(documents, paths):
+        read = zip(paths, read_manifests(documents, properties, paths), strict=True)
         desired = _compared(former, list(read), actor, admin=admin)
         if create_only:
             _check_new(desired)
@@ -174,15 +180,15 @@ def read_desired(
 def _check_new(desired: Sequence[Desired]) -> None:
     """``InUse`` with all that is there already."""
     there = [
-        FieldProblem(pointer(*place, "metadata", "name"), f"There is a {noun} called {name}.")
+        FieldProblem(pointer(*path, "metadata", "name"), f"There is a {noun} called {name}.")
         for manifest in desired
-        for place, noun, name in _present(manifest)
+        for path, noun, name in _present(manifest)
     ]
     if there:
         raise InUse(" ".join(fault.detail for fault in there), errors=there)
 
 
-def _present(manifest: Desired) -> Iterator[tuple[Place, str, str]]:
+def _present(manifest: Desired) -> Iterator[tuple[FieldPath, str, str]]:
     """Things that the manifest asks for and that are there already: the place of each in the documents, the thing in
     words, and its name."""
     if isinstance(manifest, DesiredPools):
@@ -194,10 +200,10 @@ def _present(manifest: Desired) -> Iterator[tuple[Place, str, str]]:
             DesiredProfile: "cluster profile",
             DesiredCluster: "cluster",
         }
-        yield manifest.place, noun.get(type(manifest), "node claim"), manifest.current.name
+        yield manifest.path, noun.get(type(manifest), "node claim"), manifest.current.name
 
 
-def _compared(former: Former, read: Sequence[tuple[Place, Document]], actor: str, *, admin: bool) -> list[Desired]:
+def _compared(former: Former, read: Sequence[tuple[FieldPath, Document]], actor: str, *, admin: bool) -> list[Desired]:
     """Resources that the documents ask for, checked together."""
     services = former.services
     if not admin and any(isinstance(document, ProviderDocument | OSImageDocument) for _, document in read):
@@ -207,27 +213,27 @@ def _compared(former: Former, read: Sequence[tuple[Place, Document]], actor: str
         raise Forbidden(f"{text}: name one by the header X-Stockyard-Tenant.")
     rights = of_person(admin=admin)
     profiles = {
-        place: desired_profile(services, place, document, rights)
-        for place, document in read
+        path: desired_profile(services, path, document, rights)
+        for path, document in read
         if isinstance(document, ProfileDocument)
     }
     # Clusters may have a profile that comes with them, and pools and claims a cluster.
     drafted = with_drafts(services, profiles.values())
     clusters = {
-        place: desired_cluster(drafted, place, document, rights)
-        for place, document in read
+        path: desired_cluster(drafted, path, document, rights)
+        for path, document in read
         if isinstance(document, ClusterDocument)
     }
     new_clusters = drafts_of(drafted, clusters.values())
     desired: list[Desired] = []
-    for place, document in read:
+    for path, document in read:
         if isinstance(document, ProfileDocument):
-            desired.append(profiles[place])
+            desired.append(profiles[path])
         elif isinstance(document, ClusterDocument):
-            pools = pools_of_cluster(clusters[place], new_clusters, former)
-            desired += [clusters[place]] if pools is None else [clusters[place], pools]
+            pools = pools_of_cluster(clusters[path], new_clusters, former)
+            desired += [clusters[path]] if pools is None else [clusters[path], pools]
         else:
-            desired.append(_desired(drafted, place, document, new_clusters, former))
+            desired.append(_desired(drafted, path, document, new_clusters, former))
     new = {manifest.provider.name: manifest.provider for manifest in desired if isinstance(manifest, DesiredProvider)}
     faults: list[FieldProblem] = []
     for manifest in desired:
@@ -245,15 +251,15 @@ def _compared(former: Former, read: Sequence[tuple[Place, Document]], actor: str
 
 def _desired(
     services: Services,
-    place: Place,
+    path: FieldPath,
     document: ProviderDocument | OSImageDocument | PoolsDocument | NewClaim,
     new_clusters: Mapping[str, Cluster],
     former: Former,
 ) -> Desired:
     if isinstance(document, PoolsDocument):
-        return desired_pools(services, place, document, new_clusters, former)
+        return desired_pools(services, path, document, new_clusters, former)
     if isinstance(document, OSImageDocument):
-        return desired_os_image(place, document, former)
+        return desired_os_image(path, document, former)
     if isinstance(document, ProviderDocument):
         name = services.store.get(Name, provider_name(services.tenant, document.name))
         stored = services.store.get(NodeProvider, name.owner) if name else None
@@ -263,18 +269,18 @@ def _desired(
             document = replace(document, **fields)
         provider = draft(services, document)
         changes = _differing(stored, provider, ("spec", *_OF_A_PROVIDER))
-        return DesiredProvider(place, document, provider, stored, changes, said_names(said_fields))
+        return DesiredProvider(path, document, provider, stored, changes, said_names(said_fields))
     name = services.store.get(Name, f"node-claim/{document.name}")
     current = services.store.get(NodeClaim, name.owner) if name else None
     if document.form == "karpenter" and not document.cluster_ref:
         # Karpenter runs in one cluster, so its claims do not name it.
-        named = current.cluster_ref if current else sole_cluster(services, place, document.labels)
+        named = current.cluster_ref if current else sole_cluster(services, path, document.labels)
         document = replace(document, cluster_ref=named)
     said_fields = {"labels": document.labels, "annotations": document.annotations}
     if current is not None:
         document = replace(document, **former.merge("node-claim", current.id, current.created_at, said_fields, current))
     is_early = document.cluster_ref in new_clusters
-    return DesiredClaim(place, document, current, _claim_changes(current, document), is_early, said_names(said_fields))
+    return DesiredClaim(path, document, current, _claim_changes(current, document), is_early, said_names(said_fields))
 
 
 def _claim_changes(current: NodeClaim | None, document: NewClaim) -> dict[str, Any]:
@@ -297,8 +303,8 @@ def _provider_faults(services: Services, manifest: DesiredProvider) -> list[Fiel
     kind, current = manifest.provider.kind, manifest.current
     if current is not None and current.kind != kind:
         text = f"node provider {current.name} is of kind {current.kind}, which cannot change"
-        return [FieldProblem(pointer(*manifest.place, "spec", kind), text)]
-    faults = check_provider(services, manifest.provider, (*manifest.place, "spec", kind))
+        return [FieldProblem(pointer(*manifest.path, "spec", kind), text)]
+    faults = check_provider(services, manifest.provider, (*manifest.path, "spec", kind))
     if not faults and current is not None and manifest.fields:
         changed_provider(services, current, current.version, dict(manifest.fields), tried=True)
     return faults
@@ -310,8 +316,8 @@ def _trial_faults(services: Services, desired: Sequence[Desired]) -> list[FieldP
     faults: list[FieldProblem] = []
     for manifest in desired:
         if isinstance(manifest, DesiredProvider) and (manifest.current is None or manifest.fields):
-            place = (*manifest.place, "spec", manifest.provider.kind)
-            faults += trial_faults(services, manifest.provider, place, silent)
+            path = (*manifest.path, "spec", manifest.provider.kind)
+            faults += trial_faults(services, manifest.provider, path, silent)
     return faults
 
 
@@ -325,7 +331,7 @@ def _claim_faults(services: Services, manifest: DesiredClaim, new: Mapping[str, 
     try:
         draft_of(services, manifest.plannable, "", None)
     except InvalidInput as refused:
-        at = pointer(*manifest.place, "spec")
+        at = pointer(*manifest.path, "spec")
         return [FieldProblem(at + problem.pointer, problem.detail) for problem in refused.errors] or [
             FieldProblem(at, refused.detail)
         ]
@@ -339,7 +345,7 @@ def _new_provider_faults(services: Services, manifest: DesiredClaim, provider: N
         if not manifest.comes_with_cluster:
             find_cluster(services, manifest.document.cluster_ref)
     except NotFound as missing:
-        faults.append(FieldProblem(pointer(*manifest.place, "spec", "cluster"), missing.detail))
+        faults.append(FieldProblem(pointer(*manifest.path, "spec", "cluster"), missing.detail))
     type_name = manifest.document.type_ref.removeprefix(f"{provider.name}.")
     if (
         type_name
@@ -347,7 +353,7 @@ def _new_provider_faults(services: Services, manifest: DesiredClaim, provider: N
         and type_name not in {node_type.name for node_type in declared(provider)}
     ):
         text = f"There is no node type {manifest.document.type_ref}."
-        faults.append(FieldProblem(pointer(*manifest.place, "spec", "type"), text))
+        faults.append(FieldProblem(pointer(*manifest.path, "spec", "type"), text))
     return faults
 
 
@@ -360,7 +366,7 @@ def _fixed_faults(manifest: DesiredClaim, current: NodeClaim) -> list[FieldProbl
     document = manifest.document
     if document.form != current.form:
         text = f"node claim {current.name} came in another form, which cannot change"
-        return [FieldProblem(pointer(*manifest.place, "apiVersion"), text)]
+        return [FieldProblem(pointer(*manifest.path, "apiVersion"), text)]
     named = {**_FIXED_EVERYWHERE, **_FIXED[document.form]}
     changed = [
         manifest_name for name, manifest_name in named.items() if getattr(document, name) != getattr(current, name)
@@ -373,10 +379,10 @@ def _fixed_faults(manifest: DesiredClaim, current: NodeClaim) -> list[FieldProbl
         if name not in before and current.type_ref and after.get(name) == current.type_ref:
             before[name] = current.type_ref
     changed += [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    faults = [FieldProblem(pointer(*manifest.place, "spec", name), _UNCHANGEABLE) for name in changed]
+    faults = [FieldProblem(pointer(*manifest.path, "spec", name), _UNCHANGEABLE) for name in changed]
     for noun in ("cluster", "provider") if document.form == "karpenter" else ():
         if getattr(document, f"{noun}_ref") != getattr(current, f"{noun}_ref"):
-            faults.append(FieldProblem(pointer(*manifest.place, "metadata", "labels"), f"the {noun} cannot change"))
+            faults.append(FieldProblem(pointer(*manifest.path, "metadata", "labels"), f"the {noun} cannot change"))
     return faults
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stockyard.domain.models.manifests.read_manifests import is_known, is_meant_for_us, is_node_class
-from stockyard.domain.nodes.manifests import KARPENTER, Place, Warnings
+from stockyard.domain.nodes.manifests import KARPENTER, FieldPath, Warnings
 from stockyard.domain.values.manifest_lists import taken_apart
 from stockyard.domain.values.notes import Note
 from stockyard.domain.values.pointers import pointer
@@ -25,7 +25,7 @@ class Documents:
     """The documents as models, the place of each in the request, and warnings about parts that are left out."""
 
     documents: tuple[Mapping[str, Any], ...]
-    places: tuple[Place, ...]
+    paths: tuple[FieldPath, ...]
     warnings: Warnings
 
 
@@ -36,38 +36,38 @@ def sorted_out(sent: Sequence[Mapping[str, Any]]) -> Documents:
     ``InvalidInput`` for a list whose items are none, and for too many documents.
     """
     flat = _flat(sent)
-    foreign = {place for place, document in flat if _is_foreign(document)}
+    foreign = {path for path, document in flat if _is_foreign(document)}
     if len(foreign) == len(flat):
         foreign = set()
     documents: list[Mapping[str, Any]] = []
     warnings: Warnings = []
-    for place, document in flat:
-        if place in foreign:
-            warnings.append(_foreign_warning(place, document))
+    for path, document in flat:
+        if path in foreign:
+            warnings.append(_foreign_warning(path, document))
             continue
         if _has_needless_namespace(document):
             text = f"A {document['kind']} belongs to its cluster and has no namespace: this one is left out."
-            warnings.append(((*place, "metadata", "namespace"), Note(text)))
+            warnings.append(((*path, "metadata", "namespace"), Note(text)))
             documents.append(_without_namespace(document))
         else:
             documents.append(document)
-    return Documents(tuple(documents), tuple(place for place, _ in flat if place not in foreign), warnings)
+    return Documents(tuple(documents), tuple(path for path, _ in flat if path not in foreign), warnings)
 
 
-def _flat(sent: Sequence[Mapping[str, Any]]) -> list[tuple[Place, Mapping[str, Any]]]:
-    flat: list[tuple[Place, Mapping[str, Any]]] = []
+def _flat(sent: Sequence[Mapping[str, Any]]) -> list[tuple[FieldPath, Mapping[str, Any]]]:
+    flat: list[tuple[FieldPath, Mapping[str, Any]]] = []
     for number, document in enumerate(sent):
         try:
             flat += taken_apart(document, (number,))
         except ValueError as error:
-            place, _, text = str(error).partition(": ")
-            raise InvalidInput.at(place, text) from None
+            path, _, text = str(error).partition(": ")
+            raise InvalidInput.at(path, text) from None
         if len(flat) > MOST_DOCUMENTS:
             text = f"no more than {MOST_DOCUMENTS} documents are read at once, items of lists among them"
             raise InvalidInput.at(pointer(number), text)
-    wrong = [place for place, document in flat if not isinstance(document, Mapping)]
+    wrong = [path for path, document in flat if not isinstance(document, Mapping)]
     if wrong:
-        raise InvalidInput.of([FieldProblem(pointer(*place), "must be an object") for place in wrong])
+        raise InvalidInput.of([FieldProblem(pointer(*path), "must be an object") for path in wrong])
     return flat
 
 
@@ -78,15 +78,15 @@ def _is_foreign(document: Mapping[str, Any]) -> bool:
     return not is_known(version, kind) and not is_meant_for_us(version, kind)
 
 
-def _foreign_warning(place: Place, document: Mapping[str, Any]) -> tuple[Place, str]:
+def _foreign_warning(path: FieldPath, document: Mapping[str, Any]) -> tuple[FieldPath, str]:
     version, kind = document["apiVersion"][:_LONGEST_VERSION], document["kind"][:_LONGEST_KIND]
     if not is_node_class(kind):
-        return (*place, "kind"), f"{kind} of {version} is no kind that is read here: the document is left out."
+        return (*path, "kind"), f"{kind} of {version} is no kind that is read here: the document is left out."
     spec = document.get("spec")
     fields = [str(name)[:_LONGEST_KIND] for name in spec] if isinstance(spec, Mapping) else []
     listed = ", ".join(fields[:_MOST_FIELDS]) + (" and more" if len(fields) > _MOST_FIELDS else "")
     unused = f" Not used of it: {listed}." if fields else ""
-    return (*place, "kind"), f"The {kind} is left out: a node provider says how nodes are made.{unused}"
+    return (*path, "kind"), f"The {kind} is left out: a node provider says how nodes are made.{unused}"
 
 
 def _without_namespace(document: Mapping[str, Any]) -> dict[str, Any]:

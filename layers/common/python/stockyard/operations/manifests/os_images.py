@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stockyard.domain.manifest_sets import Names, said_names
-from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.nodes.manifests import FieldPath
 from stockyard.domain.nodes.os_images import CONTENT, OS_IMAGE_KIND, OSImage, OSImageDocument
 from stockyard.domain.values import ids
 from stockyard.domain.values.field_changes import FieldChange, change_views, field_changes
@@ -22,7 +22,7 @@ _SPELT = {"checksum_type": "checksumType"}
 class DesiredOSImage:
     """An image to enter, or with ``current`` to change by ``fields``."""
 
-    place: Place
+    path: FieldPath
     document: OSImageDocument
     current: OSImage | None
     fields: tuple[str, ...]
@@ -30,17 +30,17 @@ class DesiredOSImage:
     """Fields that the document says."""
 
 
-def desired_os_image(place: Place, document: OSImageDocument, former: Former) -> DesiredOSImage:
+def desired_os_image(path: FieldPath, document: OSImageDocument, former: Former) -> DesiredOSImage:
     """The image of a document, compared with the one of its name."""
     content = {name: getattr(document, name) for name in CONTENT}
     names = said_names(content)
     try:
         current = os_images.find_os_image(former.services, document.name)
     except NotFound:
-        return DesiredOSImage(place, document, None, (), names)
+        return DesiredOSImage(path, document, None, (), names)
     document = replace(document, **former.merge("os-image", current.id, current.created_at, content, current))
     fields = tuple(name for name in CONTENT if getattr(document, name) != getattr(current, name))
-    return DesiredOSImage(place, document, current, fields, names)
+    return DesiredOSImage(path, document, current, fields, names)
 
 
 def plan_os_image(desired: DesiredOSImage) -> dict[str, list[Any]]:
@@ -52,7 +52,7 @@ def plan_os_image(desired: DesiredOSImage) -> dict[str, list[Any]]:
     for name in desired.fields:
         spelt = _SPELT.get(name, name)
         changes += field_changes(getattr(current, name), getattr(document, name), ("spec", spelt), spelt)
-    return {"changes": change_views(changes, *desired.place, kind="os-image", name=document.name)}
+    return {"changes": change_views(changes, *desired.path, kind="os-image", name=document.name)}
 
 
 def apply_os_image(services: Services, desired: DesiredOSImage, actor: str, request_id: str) -> dict[str, Any]:

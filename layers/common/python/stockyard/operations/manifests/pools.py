@@ -11,7 +11,7 @@ from stockyard.domain.clusters import overlay
 from stockyard.domain.clusters.own_labels import hint_of
 from stockyard.domain.manifest_sets import Names, said_names
 from stockyard.domain.models.manifests.read_manifests import read_manifests
-from stockyard.domain.nodes.manifests import CLUSTER, Place, Warnings
+from stockyard.domain.nodes.manifests import CLUSTER, FieldPath, Warnings
 from stockyard.domain.nodes.views import remarks
 from stockyard.domain.pools.manifests import PoolsDocument, own_manifest
 from stockyard.domain.pools.node_groups import worker_groups
@@ -51,7 +51,7 @@ _FORM_FIELDS = ("form", "document")
 class DesiredPool:
     """A pool to make, or with ``current`` to change by ``fields``."""
 
-    at: Place
+    at: FieldPath
     cluster: Cluster
     pool: NewPool
     current: Pool | None
@@ -67,19 +67,19 @@ class DesiredPool:
 class DesiredPools:
     """The pools of one document, and its warnings that are of no pool alone."""
 
-    place: Place
+    path: FieldPath
     pools: tuple[DesiredPool, ...]
     warnings: Warnings
     unnamed: tuple[Pool, ...] = ()
     """Pools of the cluster that came by such a document and that this one does not name: see ``prune``."""
 
 
-def sole_cluster(services: Services, place: Place, labels: Iterable[str] = ()) -> str:
+def sole_cluster(services: Services, path: FieldPath, labels: Iterable[str] = ()) -> str:
     """The name of the tenant's one cluster, empty when it has none. ``InvalidInput`` when it has several, with the one
     of the document's ``labels`` that was probably meant to name it."""
     names = [cluster.name for cluster in every(services.store, Cluster) if cluster.status not in UNSEEN]
     if len(names) > 1:
-        at = pointer(*place, "metadata", "labels", CLUSTER)
+        at = pointer(*path, "metadata", "labels", CLUSTER)
         text = f"no cluster is named: set this label or --cluster; the tenant has {len(names)} clusters"
         raise InvalidInput.at(at, text + hint_of(labels))
     return names[0] if names else ""
@@ -100,19 +100,19 @@ def drafts_of(services: Services, clusters: Iterable[DesiredCluster]) -> dict[st
 
 
 def desired_pools(
-    services: Services, place: Place, document: PoolsDocument, new_clusters: Mapping[str, Cluster], former: Former
+    services: Services, path: FieldPath, document: PoolsDocument, new_clusters: Mapping[str, Cluster], former: Former
 ) -> DesiredPools:
     """The pools of a document, compared with what their cluster has. ``InvalidInput`` for a cluster that is not
     there, and that no document makes."""
     if not document.pools:
-        return DesiredPools(place, (), document.warnings)
-    cluster = new_clusters.get(document.cluster_ref) or _cluster(services, place, document)
-    _check_networks(place, document, cluster)
+        return DesiredPools(path, (), document.warnings)
+    cluster = new_clusters.get(document.cluster_ref) or _cluster(services, path, document)
+    _check_networks(path, document, cluster)
     pools = tuple(
         _desired(former, cluster, pool, at, [warning for warning in document.warnings if _is_of(warning[0], at)])
-        for pool, at in zip(document.pools, document.places, strict=True)
+        for pool, at in zip(document.pools, document.paths, strict=True)
     )
-    general = [warning for warning in document.warnings if not any(_is_of(warning[0], at) for at in document.places)]
+    general = [warning for warning in document.warnings if not any(_is_of(warning[0], at) for at in document.paths)]
     unnamed: tuple[Pool, ...] = ()
     if document.pools[0].form == "autoNodes":
         names = {pool.name for pool in document.pools}
@@ -121,15 +121,15 @@ def desired_pools(
             for pool in pools_of(services, cluster.id)
             if pool.form == "autoNodes" and pool.name not in names and not pool.deleting
         )
-    return DesiredPools(place, pools, general, unnamed)
+    return DesiredPools(path, pools, general, unnamed)
 
 
-def _check_networks(place: Place, document: PoolsDocument, cluster: Cluster) -> None:
+def _check_networks(path: FieldPath, document: PoolsDocument, cluster: Cluster) -> None:
     """``InvalidInput`` for a document that asks for an overlay which its cluster has not: that would do nothing."""
     if (document.vpn or document.node_to_node) and not cluster.settings.get(overlay.SETTING):
         part = "vpn" if document.vpn else "nodeToNode"
         text = f"{cluster.name} has no overlay: a cluster gets one at its creation, by settings.overlay"
-        raise InvalidInput.at(pointer(*place, "privateNodes", part, "enabled"), text)
+        raise InvalidInput.at(pointer(*path, "privateNodes", part, "enabled"), text)
 
 
 def pools_of_cluster(
@@ -137,12 +137,12 @@ def pools_of_cluster(
 ) -> DesiredPools | None:
     """The pools that a manifest of a cluster has, compared with those that are there; None where it has none. Of a
     cluster that is not made yet they are those of its draft."""
-    pools, place = desired.document.pools, (*desired.place, "spec", "pools")
+    pools, path = desired.document.pools, (*desired.path, "spec", "pools")
     if not pools:
         return None
     cluster = desired.current or new_clusters[desired.document.name]
-    compared_pools = (_desired(former, cluster, pool, (*place, index), []) for index, pool in enumerate(pools))
-    return DesiredPools(place, tuple(_kept_form(pool) for pool in compared_pools), [])
+    compared_pools = (_desired(former, cluster, pool, (*path, index), []) for index, pool in enumerate(pools))
+    return DesiredPools(path, tuple(_kept_form(pool) for pool in compared_pools), [])
 
 
 def _kept_form(desired: DesiredPool) -> DesiredPool:
@@ -151,14 +151,14 @@ def _kept_form(desired: DesiredPool) -> DesiredPool:
     return replace(desired, is_inline=True, fields=desired.fields if is_changed else {})
 
 
-def _is_of(warning: Place, at: Place) -> bool:
+def _is_of(warning: FieldPath, at: FieldPath) -> bool:
     return warning[: len(at)] == at
 
 
-def _cluster(services: Services, place: Place, document: PoolsDocument) -> Cluster:
+def _cluster(services: Services, path: FieldPath, document: PoolsDocument) -> Cluster:
     own = document.pools[0].form == _OWN
-    at = pointer(*place, "spec", "cluster") if own else pointer(*place, "metadata", "labels", CLUSTER)
-    name = document.cluster_ref or sole_cluster(services, place)
+    at = pointer(*path, "spec", "cluster") if own else pointer(*path, "metadata", "labels", CLUSTER)
+    name = document.cluster_ref or sole_cluster(services, path)
     if not name:
         raise InvalidInput.at(at, "There is no cluster that could have the pools.")
     try:
@@ -167,7 +167,7 @@ def _cluster(services: Services, place: Place, document: PoolsDocument) -> Clust
         raise InvalidInput.at(at, missing.detail) from missing
 
 
-def _desired(former: Former, cluster: Cluster, pool: NewPool, at: Place, warnings: Warnings) -> DesiredPool:
+def _desired(former: Former, cluster: Cluster, pool: NewPool, at: FieldPath, warnings: Warnings) -> DesiredPool:
     current = former.services.store.get(Pool, pool_id(cluster.id, pool.name))
     fields: dict[str, Any] = {}
     names = said_names(pool.spec())
@@ -256,11 +256,11 @@ def _faults(services: Services, desired: DesiredPool, new_providers: Collection[
         else:
             check_change(services, desired.cluster, current, pool)
     except InvalidInput as refused:
-        return [FieldProblem(_place(desired, fault.pointer), fault.detail) for fault in refused.errors]
+        return [FieldProblem(_path(desired, fault.pointer), fault.detail) for fault in refused.errors]
     return []
 
 
-def _place(desired: DesiredPool, field: str) -> str:
+def _path(desired: DesiredPool, field: str) -> str:
     """Place of a field of the pool in the document; ``field`` is a pointer into the pool, empty for all of it."""
     below = "" if desired.is_inline or not field else "/spec"
     if desired.pool.form == "karpenter" and field.startswith("/requirements"):
@@ -283,7 +283,7 @@ def plan_pools(services: Services, document: DesiredPools, new_providers: Collec
         if count:
             nodes = "1 node is" if count == 1 else f"{count} nodes are"
             text = f"Pool {pool.name} is deleted: its {nodes} drained and given back."
-            plan["warnings"].append(remark(pointer(*document.place, "privateNodes"), text))
+            plan["warnings"].append(remark(pointer(*document.path, "privateNodes"), text))
     for desired in document.pools:
         plan["warnings"] += remarks(desired.warnings)
         if desired.current is not None:
@@ -318,7 +318,7 @@ def plan_pools(services: Services, document: DesiredPools, new_providers: Collec
 
 def _moved(desired: DesiredPool, remarks_below: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
     """Remarks about a pool, as remarks about the document."""
-    return [{**each, "pointer": _place(desired, each["pointer"])} for each in remarks_below]
+    return [{**each, "pointer": _path(desired, each["pointer"])} for each in remarks_below]
 
 
 def _limit_warnings(services: Services, desired: DesiredPool) -> list[dict[str, str]]:

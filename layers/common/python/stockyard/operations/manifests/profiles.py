@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from stockyard.domain import cloud_kinds
-from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.nodes.manifests import FieldPath
 from stockyard.domain.profiles.cluster_profiles import PROFILE_KIND, Content, ProfileDocument, content_changes
 from stockyard.domain.profiles.records import ClusterProfile
 from stockyard.domain.records import Record
@@ -23,7 +23,7 @@ from stockyard.ports import Store
 class DesiredProfile:
     """A profile to make, or with ``current`` one that gets a version; nothing to do where that is there."""
 
-    place: Place
+    path: FieldPath
     document: ProfileDocument
     content: Content
     """With the text of each manifest."""
@@ -43,7 +43,7 @@ def _has(profile: ClusterProfile, number: str) -> bool:
     return any(version.number == number for version in profile.versions)
 
 
-def desired_profile(services: Services, place: Place, document: ProfileDocument, rights: str) -> DesiredProfile:
+def desired_profile(services: Services, path: FieldPath, document: ProfileDocument, rights: str) -> DesiredProfile:
     """The profile of a document of somebody who has these rights, compared with the one of its name. ``InvalidInput``
     has pointers into the document."""
     try:
@@ -54,9 +54,9 @@ def desired_profile(services: Services, place: Place, document: ProfileDocument,
             former = profiles.content_of(services, current, profiles.version_of(current, None))
             _check_fits(current, document, content)
     except InvalidInput as refused:
-        faults = [FieldProblem(pointer(*place, "spec") + fault.pointer, fault.detail) for fault in refused.errors]
+        faults = [FieldProblem(pointer(*path, "spec") + fault.pointer, fault.detail) for fault in refused.errors]
         raise InvalidInput(refused.detail, errors=faults) from refused
-    return DesiredProfile(place, document, content, current, former, rights)
+    return DesiredProfile(path, document, content, current, former, rights)
 
 
 def _current(services: Services, name: str) -> ClusterProfile | None:
@@ -137,7 +137,7 @@ def plan_profile(desired: DesiredProfile) -> dict[str, list[Any]]:
     elif not desired.is_there and desired.former is not None:
         diff = content_changes(desired.former, desired.content)
         version = {"pointer": "/version", "before": current.versions[-1].number, "after": document.version}
-        at = pointer(*desired.place, "spec")
+        at = pointer(*desired.path, "spec")
         plan = {
             **diff,
             "changes": [{**entry, "pointer": at + entry["pointer"]} for entry in (version, *diff["changes"])],

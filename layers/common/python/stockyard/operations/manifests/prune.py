@@ -58,4 +58,4 @@ def _stays(document: DesiredPools, pool: Pool, set_name: str | None) -> tuple[tu
     text = f"Pool {pool.name} is not in it and stays: remove it by its name, or apply with prune."
     if set_name is not None:
         text = f"Pool {pool.name} is not in it and stays: it belongs to the set {set_name}."
-    return (*document.place, "privateNodes"), text
+    return (*document.path, "privateNodes"), text

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stockyard.domain.manifest_sets import Names, SetMember, member_id, names_of
-from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.nodes.manifests import FieldPath
 from stockyard.domain.nodes.os_images import OSImage
 from stockyard.domain.nodes.records import NodeClaim, NodeProvider
 from stockyard.domain.pools.records import Pool
@@ -72,7 +72,7 @@ class ManifestSet:
 
     services: Services
     name: str
-    documents: Mapping[Place, Mapping[str, Any]]
+    documents: Mapping[FieldPath, Mapping[str, Any]]
     takes: bool = False
 
     @classmethod
@@ -81,16 +81,16 @@ class ManifestSet:
     ) -> ManifestSet:
         """The set of this name with the documents of a request, whose lists are taken apart."""
         read = sorted_out(sent)
-        return cls(services, name, dict(zip(read.places, read.documents, strict=True)), takes)
+        return cls(services, name, dict(zip(read.paths, read.documents, strict=True)), takes)
 
     def check(self, desired: Sequence[Desired]) -> None:
         """``InUse`` with each thing that belongs to another set."""
         if self.takes:
             return
         faults = [
-            FieldProblem(pointer(*place, "metadata", "name"), f"{thing.name} belongs to the set {owner.set_name}")
+            FieldProblem(pointer(*path, "metadata", "name"), f"{thing.name} belongs to the set {owner.set_name}")
             for manifest in desired
-            for place, kind, thing in _present(manifest)
+            for path, kind, thing in _present(manifest)
             if (owner := owner_of(self.services, kind, thing)) is not None and owner.set_name != self.name
         ]
         if faults:
@@ -112,7 +112,7 @@ class ManifestSet:
         """Enter what a manifest has made, changed or entries as it says into the set."""
         if isinstance(manifest, LeftOut):
             return
-        kind, document = _KIND_OF[type(manifest)], self._document(manifest.place)
+        kind, document = _KIND_OF[type(manifest)], self._document(manifest.path)
         for result, names in zip(results, self._names(manifest, document), strict=False):
             thing = self.services.store.get(KINDS[kind], str(result["id"]))
             if thing is not None and result["action"] != "deleted":
@@ -125,8 +125,8 @@ class ManifestSet:
             if thing is None or thing.created_at != member.made_at:
                 self._commit(Remove(SetMember, member.id, version=member.version))
 
-    def _document(self, place: Place) -> Mapping[str, Any]:
-        return next((document for at, document in self.documents.items() if place[: len(at)] == at), {})
+    def _document(self, path: FieldPath) -> Mapping[str, Any]:
+        return next((document for at, document in self.documents.items() if path[: len(at)] == at), {})
 
     def _names(self, manifest: Desired, document: Mapping[str, Any]) -> list[Names]:
         """Names of the fields that the manifest says of each of its things, in their order."""
@@ -181,12 +181,12 @@ def labels_of(document: Mapping[str, Any]) -> dict[str, str]:
     return labels
 
 
-def _present(manifest: Desired) -> Iterator[tuple[Place, str, Thing]]:
+def _present(manifest: Desired) -> Iterator[tuple[FieldPath, str, Thing]]:
     """Things of a manifest that are there already, each with its place and kind."""
     if isinstance(manifest, DesiredPools):
         yield from ((pool.at, "pool", pool.current) for pool in manifest.pools if pool.current is not None)
     elif not isinstance(manifest, LeftOut) and manifest.current is not None:
-        yield manifest.place, _KIND_OF[type(manifest)], manifest.current
+        yield manifest.path, _KIND_OF[type(manifest)], manifest.current
 
 
 def member_view(member: SetMember) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def check_provider(
     if sheet is not None:
         services.price_requests.wait(sheet)
     findings = source.inspect(provider, account) if source else ()
-    return [FieldProblem(_place(finding, at), finding.detail) for finding in findings if not finding.warning]
+    return [FieldProblem(_path(finding, at), finding.detail) for finding in findings if not finding.warning]
 
 
 def finding_remarks(
@@ -103,7 +103,7 @@ def finding_remarks(
         return []
     account = account_of(services, provider) if reference is not None else None
     warnings = [finding for finding in source.inspect(provider, account) if finding.warning]
-    return [remark(_place(finding, at), finding.detail) for finding in warnings]
+    return [remark(_path(finding, at), finding.detail) for finding in warnings]
 
 
 def plan_remarks(
@@ -122,10 +122,10 @@ def host_remarks(
     machines are made."""
     source = source_of(services, provider)
     findings = source.hosts_of_types(provider) if source is not None else ()
-    return [remark(_place(finding, at), finding.detail) for finding in findings]
+    return [remark(_path(finding, at), finding.detail) for finding in findings]
 
 
-def _place(finding: Finding, at: Sequence[str | int]) -> str:
+def _path(finding: Finding, at: Sequence[str | int]) -> str:
     """Pointer of a finding where the document's block is at that place; its properties stand beside the block."""
     if finding.pointer.startswith("/properties/"):
         return pointer(*at[:-1]) + finding.pointer

@@ -24,8 +24,8 @@ def check_type_names(
     are left alone, as a second provider may have brought the name since.
     """
     faults = [
-        FieldProblem(place, f"{name} may be any of {names}; give the whole name")
-        for place, name, names in _ambiguous(catalog, provider, requirements, list(earlier))
+        FieldProblem(field, f"{name} may be any of {names}; give the whole name")
+        for field, name, names in _ambiguous(catalog, provider, requirements, list(earlier))
     ]
     if faults:
         raise InvalidInput.of(faults)
@@ -50,5 +50,5 @@ def _ambiguous(
             names = by_name.get(str(value), ())
             if len(names) > 1 and value not in catalog.node_types and (key == NODE_TYPE or value not in labels):
                 more = f" and {len(names) - _IN_DETAIL} more" if len(names) > _IN_DETAIL else ""
-                place = pointer("requirements", index, *(("values", number) if entry.get("values") else ("value",)))
-                yield place, str(value), ", ".join(sorted(names)[:_IN_DETAIL]) + more
+                field = pointer("requirements", index, *(("values", number) if entry.get("values") else ("value",)))
+                yield field, str(value), ", ".join(sorted(names)[:_IN_DETAIL]) + more

@@ -99,7 +99,7 @@ def complete_content(services: Services, content: Content) -> Content:
             for variable in content["variables"]
         }
         packs_here, template_faults = packs_of(complete, "", samples, {})
-        faults += [FieldProblem(pointer("packs", *place), text) for place, text in template_faults]
+        faults += [FieldProblem(pointer("packs", *path), text) for path, text in template_faults]
         faults += _held_faults(complete, packs_here)
     if faults:
         raise InvalidInput.of(faults)
@@ -109,9 +109,9 @@ def complete_content(services: Services, content: Content) -> Content:
 def _held_faults(content: Content, packs: Sequence[Pack]) -> list[FieldProblem]:
     """Faults of packs that hold what no pack may hold, whoever chooses it: what is Stockyard's own in a cluster, and
     secret values."""
-    places = {pack["name"]: index for index, pack in enumerate(content["packs"])}
+    paths = {pack["name"]: index for index, pack in enumerate(content["packs"])}
     return [
-        FieldProblem(pointer("packs", places[pack.name], "manifests"), f"{spoken(reference('', item))}: {text}")
+        FieldProblem(pointer("packs", paths[pack.name], "manifests"), f"{spoken(reference('', item))}: {text}")
         for pack in packs
         for item in pack.objects
         for text in (*rights_faults(item, ADMIN), *secret_faults(item))

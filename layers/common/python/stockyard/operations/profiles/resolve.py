@@ -71,7 +71,7 @@ def resolve(services: Services, choices: Sequence[Choice], driver: str, current:
             faults.append(FieldProblem(pointer("profiles", index, "name"), "is listed twice"))
             continue
         faults_here, own_packs, variables = _of_one(profile, content, choice, driver)
-        faults += [FieldProblem(pointer("profiles", index, *place), text) for place, text in faults_here]
+        faults += [FieldProblem(pointer("profiles", index, *path), text) for path, text in faults_here]
         effective = {
             "id": profile.id,
             "name": profile.name,
@@ -102,7 +102,7 @@ def _of_one(
     if family and family not in cloud_kinds.image_families(driver):
         faults.append((("name",), f"the layer os is {family}; machines of the driver {driver} have another image"))
     variables, faults_here = variables_of(content, choice.get("variables") or {})
-    faults += [(("variables", *place), text) for place, text in faults_here]
+    faults += [(("variables", *path), text) for path, text in faults_here]
     pack_values = choice.get("pack_values") or {}
     names = [pack["name"] for pack in content["packs"]]
     lacking = f"the profile has no such pack; it has {', '.join(names)}"
@@ -116,7 +116,7 @@ def _of_one(
     if faults:
         return faults, [], variables
     packs, faults_here = packs_of(content, profile.name, variables, pack_values)
-    faults += [(("pack_values", content["packs"][int(place[0])]["name"]), text) for place, text in faults_here]
+    faults += [(("pack_values", content["packs"][int(path[0])]["name"]), text) for path, text in faults_here]
     return faults, packs, variables
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from stockyard.domain.values.pointers import pointer
 
 Document = Mapping[str, Any]
-Place = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 T = TypeVar("T")
 MOST_ENTRIES = 100
 """Entries that a list of a pod may have, and texts by name: the work of one pod is bounded by them. Kubernetes sets no
@@ -19,105 +19,105 @@ limit but the size of the object."""
 MOST_LABELS = 1000
 
 
-def wrong(place: Place, text: str) -> ValueError:
+def wrong(path: FieldPath, text: str) -> ValueError:
     """The error of a document, with the pointer to the place."""
-    return ValueError(f"{pointer(*place)}: {text}")
+    return ValueError(f"{pointer(*path)}: {text}")
 
 
-def too_many(place: Place, count: int, most: int = MOST_ENTRIES) -> ValueError:
+def too_many(path: FieldPath, count: int, most: int = MOST_ENTRIES) -> ValueError:
     """The error of more than are possible."""
-    return wrong(place, f"at most {most} entries are possible, not {count}")
+    return wrong(path, f"at most {most} entries are possible, not {count}")
 
 
-def object_at(document: Document, key: str, place: Place) -> Document:
+def object_at(document: Document, key: str, path: FieldPath) -> Document:
     """The object under a key; empty where there is none. Raises ``ValueError`` with its place."""
     value = document.get(key)
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise wrong((*place, key), "an object is needed")
+        raise wrong((*path, key), "an object is needed")
     return value
 
 
-def listed(value: Any, place: Place) -> list[tuple[Document, Place]]:
+def listed(value: Any, path: FieldPath) -> list[tuple[Document, FieldPath]]:
     """The objects of a list, each with its place; none for null. ``MOST_ENTRIES`` are possible."""
     if not isinstance(value, list | tuple | None):
-        raise wrong(place, "a list is needed")
+        raise wrong(path, "a list is needed")
     if len(value or ()) > MOST_ENTRIES:
-        raise too_many(place, len(value or ()))
+        raise too_many(path, len(value or ()))
     for number, document in enumerate(value or ()):
         if not isinstance(document, Mapping):
-            raise wrong((*place, number), "an object is needed")
-    return [(document, (*place, number)) for number, document in enumerate(value or ())]
+            raise wrong((*path, number), "an object is needed")
+    return [(document, (*path, number)) for number, document in enumerate(value or ())]
 
 
-def each(value: Any, place: Place, read: Callable[[Document, Place], T]) -> list[T]:
+def each(value: Any, path: FieldPath, read: Callable[[Document, FieldPath], T]) -> list[T]:
     """Read each object of a list."""
-    return [read(document, where) for document, where in listed(value, place)]
+    return [read(document, where) for document, where in listed(value, path)]
 
 
-def text(value: Any, place: Place) -> str:
+def text(value: Any, path: FieldPath) -> str:
     """A text that is not empty."""
     if not isinstance(value, str) or not value:
-        raise wrong(place, _needed("a text", value))
+        raise wrong(path, _needed("a text", value))
     return value
 
 
-def optional_text(document: Document, key: str, place: Place) -> str:
+def optional_text(document: Document, key: str, path: FieldPath) -> str:
     """The text under a key; empty where there is none."""
     value = document.get(key)
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise wrong((*place, key), _needed("a text", value))
+        raise wrong((*path, key), _needed("a text", value))
     return value
 
 
-def choice(document: Document, key: str, place: Place, choices: Sequence[str]) -> str:
+def choice(document: Document, key: str, path: FieldPath, choices: Sequence[str]) -> str:
     """One of some texts under a key; the first of them where there is none."""
-    value = optional_text(document, key, place) or choices[0]
+    value = optional_text(document, key, path) or choices[0]
     if value not in choices:
         names = [name for name in choices if name]
-        raise wrong((*place, key), f"{', '.join(names[:-1])} or {names[-1]} is needed, not {value!r}")
+        raise wrong((*path, key), f"{', '.join(names[:-1])} or {names[-1]} is needed, not {value!r}")
     return value
 
 
-def texts(value: Any, place: Place, most: int = MOST_ENTRIES) -> dict[str, str]:
+def texts(value: Any, path: FieldPath, most: int = MOST_ENTRIES) -> dict[str, str]:
     """Texts by name, such as labels, ``most`` at the most; none for null."""
     if not isinstance(value, Mapping | None):
-        raise wrong(place, "texts by name are needed")
+        raise wrong(path, "texts by name are needed")
     if len(value or ()) > most:
-        raise too_many(place, len(value or ()), most=most)
+        raise too_many(path, len(value or ()), most=most)
     for name, entry in (value or {}).items():
         if not isinstance(entry, str | None):
-            raise wrong((*place, str(name)), _needed("a text", entry))
+            raise wrong((*path, str(name)), _needed("a text", entry))
     return {str(name): entry or "" for name, entry in (value or {}).items()}
 
 
-def text_list(value: Any, place: Place) -> list[str]:
+def text_list(value: Any, path: FieldPath) -> list[str]:
     """A list of texts; empty for null."""
     if not isinstance(value, list | tuple | None):
-        raise wrong(place, "a list of texts is needed")
+        raise wrong(path, "a list of texts is needed")
     for number, entry in enumerate(value or ()):
         if not isinstance(entry, str):
-            raise wrong((*place, number), _needed("a text", entry))
+            raise wrong((*path, number), _needed("a text", entry))
     return list(value or ())
 
 
-def integer(value: Any, place: Place, least: int | None = None) -> int:
+def integer(value: Any, path: FieldPath, least: int | None = None) -> int:
     """An integer, of at least ``least``."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise wrong(place, "an integer is needed")
+        raise wrong(path, "an integer is needed")
     if least is not None and value < least:
-        raise wrong(place, f"{least} or more is needed")
+        raise wrong(path, f"{least} or more is needed")
     return value
 
 
-def boolean(document: Document, key: str, place: Place) -> bool:
+def boolean(document: Document, key: str, path: FieldPath) -> bool:
     """The truth under a key; false where there is none."""
     value = document.get(key)
     if not isinstance(value, bool | None):
-        raise wrong((*place, key), "true or false is needed")
+        raise wrong((*path, key), "true or false is needed")
     return bool(value)
 
 

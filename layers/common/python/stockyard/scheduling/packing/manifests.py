@@ -11,7 +11,7 @@ from stockyard.scheduling.host_ports import HostPort
 from stockyard.scheduling.packing.fields import (
     MOST_LABELS,
     Document,
-    Place,
+    FieldPath,
     boolean,
     choice,
     each,
@@ -58,19 +58,19 @@ def read_pod(manifest: Document, volumes: Sequence[Term] = (), namespaces: Names
     metadata, spec = object_at(manifest, "metadata", ()), object_at(manifest, "spec", ())
     labels = texts(metadata.get("labels"), ("metadata", "labels"), MOST_LABELS)
     namespace = text(metadata.get("namespace", "default"), ("metadata", "namespace"))
-    affinity, place = object_at(spec, "affinity", ("spec",)), ("spec", "affinity")
-    node = object_at(affinity, "nodeAffinity", place)
-    pods, anti = object_at(affinity, "podAffinity", place), object_at(affinity, "podAntiAffinity", place)
+    affinity, path = object_at(spec, "affinity", ("spec",)), ("spec", "affinity")
+    node = object_at(affinity, "nodeAffinity", path)
+    pods, anti = object_at(affinity, "podAffinity", path), object_at(affinity, "podAntiAffinity", path)
     return Pod(
         namespace,
         tuple(sorted(labels.items())),
         tuple(sorted(requests(spec).items())),
-        _required(spec, node, (*place, "nodeAffinity")),
-        tuple(_preferences(node, (*place, "nodeAffinity"))),
+        _required(spec, node, (*path, "nodeAffinity")),
+        tuple(_preferences(node, (*path, "nodeAffinity"))),
         tuple(each(spec.get("tolerations"), ("spec", "tolerations"), _toleration)),
         tuple(each(spec.get("topologySpreadConstraints"), ("spec", "topologySpreadConstraints"), spread(labels))),
-        tuple(of_one_pod(pod_terms(pods, (*place, "podAffinity"), namespace, labels, namespaces))),
-        tuple(pod_terms(anti, (*place, "podAntiAffinity"), namespace, labels, namespaces)),
+        tuple(of_one_pod(pod_terms(pods, (*path, "podAffinity"), namespace, labels, namespaces))),
+        tuple(pod_terms(anti, (*path, "podAntiAffinity"), namespace, labels, namespaces)),
         tuple(_ports(spec)),
         tuple(volumes),
         integer(spec.get("priority", 0), ("spec", "priority")),
@@ -79,60 +79,60 @@ def read_pod(manifest: Document, volumes: Sequence[Term] = (), namespaces: Names
     )
 
 
-def _required(spec: Document, node: Document, place: Place) -> tuple[Term, ...]:
+def _required(spec: Document, node: Document, path: FieldPath) -> tuple[Term, ...]:
     selected = [
         {"key": key, "operator": "In", "values": [value]}
         for key, value in texts(spec.get("nodeSelector"), ("spec", "nodeSelector")).items()
     ]
-    alternatives = object_at(node, REQUIRED, place).get("nodeSelectorTerms")
+    alternatives = object_at(node, REQUIRED, path).get("nodeSelectorTerms")
     if alternatives is None:
         return (read_term(selected, ("spec", "nodeSelector")),)
-    terms = listed(alternatives, (*place, REQUIRED, "nodeSelectorTerms"))
+    terms = listed(alternatives, (*path, REQUIRED, "nodeSelectorTerms"))
     # An alternative without requirements selects nothing.
     return tuple(
-        read_term([*selected, *entries], term_place)
-        for document, term_place in terms
-        if (entries := _node_entries(document, term_place))
+        read_term([*selected, *entries], term_path)
+        for document, term_path in terms
+        if (entries := _node_entries(document, term_path))
     )
 
 
-def _preferences(node: Document, place: Place) -> Iterable[Preference]:
-    for document, preference_place in listed(node.get(PREFERRED), (*place, PREFERRED)):
-        preference = object_at(document, "preference", preference_place)
-        entries = _node_entries(preference, (*preference_place, "preference"))
-        weight = read_weight(document, preference_place)
+def _preferences(node: Document, path: FieldPath) -> Iterable[Preference]:
+    for document, preference_path in listed(node.get(PREFERRED), (*path, PREFERRED)):
+        preference = object_at(document, "preference", preference_path)
+        entries = _node_entries(preference, (*preference_path, "preference"))
+        weight = read_weight(document, preference_path)
         if entries:
-            yield Preference(weight, read_term(entries, preference_place))
+            yield Preference(weight, read_term(entries, preference_path))
 
 
-def _node_entries(document: Document, place: Place) -> list[Document]:
+def _node_entries(document: Document, path: FieldPath) -> list[Document]:
     fields = [
         {**entry, "key": {"metadata.name": "kubernetes.io/hostname"}.get(entry["key"], entry["key"])}
-        for entry in entries_of(document, "matchFields", place, _FIELD_OPERATORS)
+        for entry in entries_of(document, "matchFields", path, _FIELD_OPERATORS)
     ]
-    return [*expressions(document, place, _NODE_OPERATORS), *fields]
+    return [*expressions(document, path, _NODE_OPERATORS), *fields]
 
 
-def _toleration(document: Document, place: Place) -> Toleration:
-    key, value = (optional_text(document, name, place) for name in ("key", "value"))
-    operator = choice(document, "operator", place, ("Equal", "Exists", "Gt", "Lt"))
-    effect = choice(document, "effect", place, _EFFECTS)
+def _toleration(document: Document, path: FieldPath) -> Toleration:
+    key, value = (optional_text(document, name, path) for name in ("key", "value"))
+    operator = choice(document, "operator", path, ("Equal", "Exists", "Gt", "Lt"))
+    effect = choice(document, "effect", path, _EFFECTS)
     if document.get("tolerationSeconds") is not None:
-        integer(document["tolerationSeconds"], (*place, "tolerationSeconds"))
+        integer(document["tolerationSeconds"], (*path, "tolerationSeconds"))
         if effect != "NoExecute":
-            raise wrong((*place, "effect"), "NoExecute is needed where tolerationSeconds is set")
+            raise wrong((*path, "effect"), "NoExecute is needed where tolerationSeconds is set")
     if not key and operator != "Exists":
-        raise wrong((*place, "operator"), "a toleration without a key needs Exists")
+        raise wrong((*path, "operator"), "a toleration without a key needs Exists")
     if value and operator == "Exists":
-        raise wrong((*place, "value"), "Exists takes no value")
+        raise wrong((*path, "value"), "Exists takes no value")
     if operator in ("Gt", "Lt") and whole_number(value) is None:
-        raise wrong((*place, "value"), f"{operator} needs a whole number")
+        raise wrong((*path, "value"), f"{operator} needs a whole number")
     return Toleration(key, operator, value, effect)
 
 
-def _device(document: Document, place: Place) -> str:
+def _device(document: Document, path: FieldPath) -> str:
     """The name of a claim to a device."""
-    return text(document.get("name"), (*place, "name"))
+    return text(document.get("name"), (*path, "name"))
 
 
 def _ports(spec: Document) -> Iterable[HostPort]:
@@ -142,24 +142,24 @@ def _ports(spec: Document) -> Iterable[HostPort]:
     on_host = boolean(spec, "hostNetwork", ("spec",))
     containers = listed(spec.get("containers"), ("spec", "containers"))
     starting = listed(spec.get("initContainers"), ("spec", "initContainers"))
-    sidecars = [(container, place) for container, place in starting if is_sidecar(container, place)]
-    for container, place in (*containers, *sidecars):
-        for port, port_place in listed(container.get("ports"), (*place, "ports")):
-            number = _port(port, "hostPort", port_place) or (_port(port, "containerPort", port_place) * on_host)
-            address = optional_text(port, "hostIP", port_place)
-            protocol = choice(port, "protocol", port_place, _PROTOCOLS)
+    sidecars = [(container, path) for container, path in starting if is_sidecar(container, path)]
+    for container, path in (*containers, *sidecars):
+        for port, port_path in listed(container.get("ports"), (*path, "ports")):
+            number = _port(port, "hostPort", port_path) or (_port(port, "containerPort", port_path) * on_host)
+            address = optional_text(port, "hostIP", port_path)
+            protocol = choice(port, "protocol", port_path, _PROTOCOLS)
             if number:
                 count += 1
                 if count > MOST_HOST_PORTS:
-                    raise wrong(port_place, f"a pod has at most {MOST_HOST_PORTS} ports of its node")
+                    raise wrong(port_path, f"a pod has at most {MOST_HOST_PORTS} ports of its node")
                 yield HostPort(number, protocol, "" if address == _EVERY_ADDRESS else address)
 
 
-def _port(document: Document, name: str, place: Place) -> int:
+def _port(document: Document, name: str, path: FieldPath) -> int:
     """The number of a port; 0 where there is none."""
     number = document.get(name)
     if number is None:
         return 0
-    if integer(number, (*place, name), 0) > _LARGEST_PORT:
-        raise wrong((*place, name), f"no more than {_LARGEST_PORT} is possible")
+    if integer(number, (*path, name), 0) > _LARGEST_PORT:
+        raise wrong((*path, name), f"no more than {_LARGEST_PORT} is possible")
     return int(number)

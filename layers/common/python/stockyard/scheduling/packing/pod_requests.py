@@ -11,7 +11,7 @@ from typing import Any
 
 from stockyard.domain.nodes.node_types import CPU, MEMORY, PODS
 from stockyard.domain.values.quantities import milli
-from stockyard.scheduling.packing.fields import Document, Place, listed, object_at, optional_text, wrong
+from stockyard.scheduling.packing.fields import Document, FieldPath, listed, object_at, optional_text, wrong
 
 _ONE_POD = 1000
 _HUGE_PAGES = "hugepages-"
@@ -29,58 +29,58 @@ def requests(spec: Document) -> dict[str, int]:
     """
     running: dict[str, int] = {}
     starting: dict[str, int] = {}
-    for container, place in listed(spec.get("initContainers"), ("spec", "initContainers")):
-        amounts = _of_container(container, place)
-        if is_sidecar(container, place):
+    for container, path in listed(spec.get("initContainers"), ("spec", "initContainers")):
+        amounts = _of_container(container, path)
+        if is_sidecar(container, path):
             running = _sum(running, amounts)
             starting = _larger(starting, running)
         else:
             starting = _larger(starting, _sum(running, amounts))
-    for container, place in listed(spec.get("containers"), ("spec", "containers")):
-        running = _sum(running, _of_container(container, place))
+    for container, path in listed(spec.get("containers"), ("spec", "containers")):
+        running = _sum(running, _of_container(container, path))
     total = _of_pod(spec, _larger(running, starting))
     total = _sum(total, amounts_at(spec.get("overhead"), ("spec", "overhead")))
     return {**{name: amount for name, amount in total.items() if amount}, PODS: _ONE_POD}
 
 
-def is_sidecar(container: Document, place: Place) -> bool:
+def is_sidecar(container: Document, path: FieldPath) -> bool:
     """Whether an init container goes on beside the containers of its pod."""
-    return optional_text(container, "restartPolicy", place) == SIDECAR
+    return optional_text(container, "restartPolicy", path) == SIDECAR
 
 
 def _of_pod(spec: Document, containers: Mapping[str, int]) -> dict[str, int]:
     """Requests of the pod as a whole, where it has any; otherwise the sum of its containers."""
-    place: Place = ("spec", "resources")
+    path: FieldPath = ("spec", "resources")
     resources = object_at(spec, "resources", ("spec",))
-    limits, own_requests = (amounts_at(resources.get(name), (*place, name)) for name in ("limits", "requests"))
+    limits, own_requests = (amounts_at(resources.get(name), (*path, name)) for name in ("limits", "requests"))
     for kind, amounts in (("limits", limits), ("requests", own_requests)):
         for name in amounts:
             if name not in (CPU, MEMORY) and not name.startswith(_HUGE_PAGES):
-                raise wrong((*place, kind, name), "a pod has only cpu, memory and hugepages-* of its own")
+                raise wrong((*path, kind, name), "a pod has only cpu, memory and hugepages-* of its own")
     defaults = {
         name: amount for name, amount in limits.items() if name not in containers or name.startswith(_HUGE_PAGES)
     }
     return {**containers, **defaults, **own_requests}
 
 
-def _of_container(document: Document, place: Place) -> dict[str, int]:
-    resources = object_at(document, "resources", place)
-    limits = amounts_at(resources.get("limits"), (*place, "resources", "limits"))
-    return limits | amounts_at(resources.get("requests"), (*place, "resources", "requests"))
+def _of_container(document: Document, path: FieldPath) -> dict[str, int]:
+    resources = object_at(document, "resources", path)
+    limits = amounts_at(resources.get("limits"), (*path, "resources", "limits"))
+    return limits | amounts_at(resources.get("requests"), (*path, "resources", "requests"))
 
 
-def amounts_at(quantities: Any, place: Place) -> dict[str, int]:
+def amounts_at(quantities: Any, path: FieldPath) -> dict[str, int]:
     """Quantities by resource in thousandths. Raises ``ValueError`` with the place of one that cannot be read."""
     if not isinstance(quantities, Mapping | None):
-        raise wrong(place, "resources by name are needed")
+        raise wrong(path, "resources by name are needed")
     amounts = {}
     for name, quantity in (quantities or {}).items():
         try:
             amounts[str(name)] = milli(quantity)
         except ValueError as error:
-            raise wrong((*place, name), str(error)) from None
+            raise wrong((*path, name), str(error)) from None
         if amounts[str(name)] < 0:
-            raise wrong((*place, name), f"{quantity!r} is negative")
+            raise wrong((*path, name), f"{quantity!r} is negative")
     return amounts
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from stockyard.domain.values.requirements import normal_key
 from stockyard.scheduling.packing.fields import (
     Document,
-    Place,
+    FieldPath,
     choice,
     integer,
     listed,
@@ -45,23 +45,23 @@ _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _KEY_LISTS = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
 
 
-def spread(labels: Mapping[str, str]) -> Callable[[Document, Place], Spread]:
+def spread(labels: Mapping[str, str]) -> Callable[[Document, FieldPath], Spread]:
     """The reader of topology spread constraints for a pod with these labels."""
 
-    def read(document: Document, place: Place) -> Spread:
-        most = integer(document.get("maxSkew", 1), (*place, "maxSkew"), 1)
+    def read(document: Document, path: FieldPath) -> Spread:
+        most = integer(document.get("maxSkew", 1), (*path, "maxSkew"), 1)
         least = document.get("minDomains")
-        unsatisfiable = choice(document, "whenUnsatisfiable", place, ("DoNotSchedule", "ScheduleAnyway"))
+        unsatisfiable = choice(document, "whenUnsatisfiable", path, ("DoNotSchedule", "ScheduleAnyway"))
         if least is not None and unsatisfiable != "DoNotSchedule":
-            raise wrong((*place, "minDomains"), "it goes with whenUnsatisfiable DoNotSchedule alone")
+            raise wrong((*path, "minDomains"), "it goes with whenUnsatisfiable DoNotSchedule alone")
         return Spread(
-            normal_key(text(document.get("topologyKey"), (*place, "topologyKey"))),
+            normal_key(text(document.get("topologyKey"), (*path, "topologyKey"))),
             most,
-            _selector(document, place, labels),
+            _selector(document, path, labels),
             hard=unsatisfiable == "DoNotSchedule",
-            min_domains=None if least is None else integer(least, (*place, "minDomains"), 1),
-            honors_affinity=choice(document, "nodeAffinityPolicy", place, ("Honor", "Ignore")) == "Honor",
-            honors_taints=choice(document, "nodeTaintsPolicy", place, ("Ignore", "Honor")) == "Honor",
+            min_domains=None if least is None else integer(least, (*path, "minDomains"), 1),
+            honors_affinity=choice(document, "nodeAffinityPolicy", path, ("Honor", "Ignore")) == "Honor",
+            honors_taints=choice(document, "nodeTaintsPolicy", path, ("Ignore", "Honor")) == "Honor",
         )
 
     return read
@@ -69,7 +69,7 @@ def spread(labels: Mapping[str, str]) -> Callable[[Document, Place], Spread]:
 
 def pod_terms(
     document: Document,
-    place: Place,
+    path: FieldPath,
     namespace: str,
     labels: Mapping[str, str],
     known_namespaces: NamespaceLabels | None,
@@ -78,12 +78,12 @@ def pod_terms(
 
     ``known_namespaces`` are the labels of the namespaces that are known; None where nothing is known of any.
     """
-    for required, required_place in listed(document.get(REQUIRED), (*place, REQUIRED)):
-        yield _pod_term(required, required_place, 0, namespace, labels, known_namespaces)
-    for preferred, preferred_place in listed(document.get(PREFERRED), (*place, PREFERRED)):
-        weight = read_weight(preferred, preferred_place)
-        inner = object_at(preferred, "podAffinityTerm", preferred_place)
-        yield _pod_term(inner, (*preferred_place, "podAffinityTerm"), weight, namespace, labels, known_namespaces)
+    for required, required_path in listed(document.get(REQUIRED), (*path, REQUIRED)):
+        yield _pod_term(required, required_path, 0, namespace, labels, known_namespaces)
+    for preferred, preferred_path in listed(document.get(PREFERRED), (*path, PREFERRED)):
+        weight = read_weight(preferred, preferred_path)
+        inner = object_at(preferred, "podAffinityTerm", preferred_path)
+        yield _pod_term(inner, (*preferred_path, "podAffinityTerm"), weight, namespace, labels, known_namespaces)
 
 
 def of_one_pod(terms: Iterable[PodTerm]) -> Iterable[PodTerm]:
@@ -105,39 +105,39 @@ def of_one_pod(terms: Iterable[PodTerm]) -> Iterable[PodTerm]:
     return [*joined, *(each for each in listed_terms if each.weight)]
 
 
-def read_weight(document: Document, place: Place) -> int:
+def read_weight(document: Document, path: FieldPath) -> int:
     """The weight of a preference: from 1 to 100."""
-    weight = integer(document.get("weight", 1), (*place, "weight"), 1)
+    weight = integer(document.get("weight", 1), (*path, "weight"), 1)
     if weight > _MOST_WEIGHT:
-        raise wrong((*place, "weight"), f"no more than {_MOST_WEIGHT} is possible")
+        raise wrong((*path, "weight"), f"no more than {_MOST_WEIGHT} is possible")
     return weight
 
 
 def _pod_term(
     document: Document,
-    place: Place,
+    path: FieldPath,
     weight: int,
     namespace: str,
     labels: Mapping[str, str],
     known_namespaces: NamespaceLabels | None,
 ) -> PodTerm:
-    key = normal_key(text(document.get("topologyKey"), (*place, "topologyKey")))
-    names = frozenset(text_list(document.get("namespaces"), (*place, "namespaces")))
-    selector = _selector(document, place, labels)
+    key = normal_key(text(document.get("topologyKey"), (*path, "topologyKey")))
+    names = frozenset(text_list(document.get("namespaces"), (*path, "namespaces")))
+    selector = _selector(document, path, labels)
     if document.get("namespaceSelector") is None:
         return PodTerm(key, selector, names or frozenset({namespace}), weight)
-    return PodTerm(key, selector, _namespaces(document, place, names, known_namespaces), weight)
+    return PodTerm(key, selector, _namespaces(document, path, names, known_namespaces), weight)
 
 
 def _namespaces(
-    document: Document, place: Place, names: frozenset[str], known_namespaces: NamespaceLabels | None
+    document: Document, path: FieldPath, names: frozenset[str], known_namespaces: NamespaceLabels | None
 ) -> Namespaces:
     """The namespaces that a term names or selects; None for all of them.
 
     A namespace whose labels are not known has the label of its name alone. Where nothing is known of any, a selector of
     other labels counts the pods of all.
     """
-    here = (*place, "namespaceSelector")
+    here = (*path, "namespaceSelector")
     requirements = _requirements(document["namespaceSelector"], here)
     if not requirements:
         return None
@@ -150,45 +150,45 @@ def _namespaces(
     return SelectedNamespaces(names | selected, frozenset(labels_of), selector)
 
 
-def _selector(document: Document, place: Place, labels: Mapping[str, str]) -> Selector:
+def _selector(document: Document, path: FieldPath, labels: Mapping[str, str]) -> Selector:
     """The label selector of a rule, with what the API server adds to it for the pod's own labels."""
     selector = document.get("labelSelector")
-    lists = {name: text_list(document.get(name), (*place, name)) for name, _ in _KEY_LISTS}
+    lists = {name: text_list(document.get(name), (*path, name)) for name, _ in _KEY_LISTS}
     if selector is None:
         for name, keys in lists.items():
             if keys:
-                raise wrong((*place, name), "it needs a labelSelector")
+                raise wrong((*path, name), "it needs a labelSelector")
         return Selector()
     both = set(lists["matchLabelKeys"]) & set(lists["mismatchLabelKeys"])
     if both:
-        raise wrong((*place, "mismatchLabelKeys"), f"{min(both)} is in matchLabelKeys as well")
+        raise wrong((*path, "mismatchLabelKeys"), f"{min(both)} is in matchLabelKeys as well")
     own = [
         {"key": key, "operator": operator, "values": [labels[key]]}
         for name, operator in _KEY_LISTS
         for key in lists[name]
         if key in labels
     ]
-    return Selector(_requirements(selector, (*place, "labelSelector"), own))
+    return Selector(_requirements(selector, (*path, "labelSelector"), own))
 
 
-def _requirements(selector: Any, place: Place, more: Sequence[Document] = ()) -> Term:
+def _requirements(selector: Any, path: FieldPath, more: Sequence[Document] = ()) -> Term:
     """The requirements of a label selector."""
     if not isinstance(selector, Mapping):
-        raise wrong(place, "an object is needed")
-    labels = texts(selector.get("matchLabels"), (*place, "matchLabels"))
+        raise wrong(path, "an object is needed")
+    labels = texts(selector.get("matchLabels"), (*path, "matchLabels"))
     entries = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
-    return read_term([*entries, *expressions(selector, place, _LABEL_OPERATORS), *more], place)
+    return read_term([*entries, *expressions(selector, path, _LABEL_OPERATORS), *more], path)
 
 
-def expressions(document: Document, place: Place, operators: Sequence[str]) -> list[Document]:
+def expressions(document: Document, path: FieldPath, operators: Sequence[str]) -> list[Document]:
     """The entries of ``matchExpressions``, or those of another list of requirements."""
-    return entries_of(document, "matchExpressions", place, operators)
+    return entries_of(document, "matchExpressions", path, operators)
 
 
-def entries_of(document: Document, name: str, place: Place, operators: Sequence[str]) -> list[Document]:
+def entries_of(document: Document, name: str, path: FieldPath, operators: Sequence[str]) -> list[Document]:
     """The requirements of a list: a key, one of the operators, and texts as values."""
     entries: list[Document] = []
-    for entry, where in listed(document.get(name), (*place, name)):
+    for entry, where in listed(document.get(name), (*path, name)):
         key = text(entry.get("key"), (*where, "key"))
         operator = text(optional_text(entry, "operator", where), (*where, "operator"))
         if operator not in operators:
@@ -199,9 +199,9 @@ def entries_of(document: Document, name: str, place: Place, operators: Sequence[
     return entries
 
 
-def read_term(entries: Sequence[Document], place: Place) -> Term:
+def read_term(entries: Sequence[Document], path: FieldPath) -> Term:
     """Requirements that all hold."""
     try:
         return term(entries)
     except ValueError as error:
-        raise wrong(place, str(error)) from None
+        raise wrong(path, str(error)) from None

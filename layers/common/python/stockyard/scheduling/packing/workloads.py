@@ -13,7 +13,7 @@ from typing import Any
 from stockyard.domain.values.manifest_lists import taken_apart
 from stockyard.domain.values.pointers import pointer
 from stockyard.scheduling.limit_ranges import Defaults, read_defaults, with_requests
-from stockyard.scheduling.packing.fields import Document, Place, object_at, texts, wrong
+from stockyard.scheduling.packing.fields import Document, FieldPath, object_at, texts, wrong
 from stockyard.scheduling.packing.manifests import read_pod
 from stockyard.scheduling.packing.model import Pod
 
@@ -73,20 +73,20 @@ def read_workloads(manifests: Sequence[Document], most_pods: int, most_kinds: in
     for namespace, defaults in _defaults(documents):
         workloads.defaults[namespace] = {**defaults, **workloads.defaults.get(namespace, {})}
     controllers = frozenset(name for document, _ in documents if (name := _identity(document)))
-    for document, place in documents:
-        why = _skipped(document, place, controllers)
+    for document, path in documents:
+        why = _skipped(document, path, controllers)
         if why:
             workloads.skipped[why] += 1
         else:
-            _add(workloads, document, place, most_pods)
+            _add(workloads, document, path, most_pods)
         if workloads.kinds > most_kinds:
-            raise ValueError(f"{pointer(*place)}: no more than {most_kinds} manifests of pods can be planned at once")
+            raise ValueError(f"{pointer(*path)}: no more than {most_kinds} manifests of pods can be planned at once")
     return workloads
 
 
-def _items(manifest: Any, place: Place) -> Iterator[tuple[Document, Place]]:
+def _items(manifest: Any, path: FieldPath) -> Iterator[tuple[Document, FieldPath]]:
     """The document, or the items of a list."""
-    for where, document in taken_apart(manifest, place):
+    for where, document in taken_apart(manifest, path):
         if not isinstance(document, Mapping):
             raise wrong(where, "an object is needed")
         for name, needed in (("kind", True), ("apiVersion", False)):
@@ -96,23 +96,23 @@ def _items(manifest: Any, place: Place) -> Iterator[tuple[Document, Place]]:
         yield document, where
 
 
-def _namespaces(documents: Sequence[tuple[Document, Place]]) -> Iterator[tuple[str, Mapping[str, str]]]:
+def _namespaces(documents: Sequence[tuple[Document, FieldPath]]) -> Iterator[tuple[str, Mapping[str, str]]]:
     """The labels of each Namespace, by its name."""
-    for document, place in documents:
+    for document, path in documents:
         if document["kind"] == NAMESPACE and not _foreign(document):
-            metadata = object_at(document, "metadata", place)
-            labels = texts(metadata.get("labels"), (*place, "metadata", "labels"))
+            metadata = object_at(document, "metadata", path)
+            labels = texts(metadata.get("labels"), (*path, "metadata", "labels"))
             name = metadata.get("name")
             if isinstance(name, str):
                 yield name, labels
 
 
-def _defaults(documents: Sequence[tuple[Document, Place]]) -> Iterator[tuple[str, Defaults]]:
+def _defaults(documents: Sequence[tuple[Document, FieldPath]]) -> Iterator[tuple[str, Defaults]]:
     """Default requests of containers by each LimitRange, with its namespace."""
-    for document, place in documents:
+    for document, path in documents:
         if document["kind"] == LIMIT_RANGE and not _foreign(document):
-            namespace = object_at(document, "metadata", place).get("namespace") or "default"
-            yield str(namespace), read_defaults(document, place)
+            namespace = object_at(document, "metadata", path).get("namespace") or "default"
+            yield str(namespace), read_defaults(document, path)
 
 
 def _foreign(document: Document) -> str | None:
@@ -135,7 +135,7 @@ def _group(version: str) -> str:
     return version.rpartition("/")[0]
 
 
-def _skipped(document: Document, place: Place, controllers: Set[tuple[str, str]]) -> str | None:
+def _skipped(document: Document, path: FieldPath, controllers: Set[tuple[str, str]]) -> str | None:
     """Reason why a document needs no new node; None when it may need one. ``controllers`` are all documents that are
     there."""
     why = _foreign(document)
@@ -144,18 +144,18 @@ def _skipped(document: Document, place: Place, controllers: Set[tuple[str, str]]
     kind = document["kind"]
     if kind in _OF_NAMESPACES:
         return f"the kind {kind} makes no pods"
-    if _owner(document, place) in controllers:
+    if _owner(document, path) in controllers:
         return "what another of these manifests makes is counted there"
-    return _skipped_pod(document, place) if kind == POD else _skipped_controller(document, place)
+    return _skipped_pod(document, path) if kind == POD else _skipped_controller(document, path)
 
 
-def _skipped_pod(document: Document, place: Place) -> str | None:
-    spec, status = object_at(document, "spec", place), object_at(document, "status", place)
-    if _owner(document, place)[0] == DAEMON_SET:
+def _skipped_pod(document: Document, path: FieldPath) -> str | None:
+    spec, status = object_at(document, "spec", path), object_at(document, "status", path)
+    if _owner(document, path)[0] == DAEMON_SET:
         return "pods of a DaemonSet are counted by their DaemonSet"
     if status.get("phase") in _FINAL_PHASES:
         return "the pod has ended"
-    if object_at(document, "metadata", place).get("deletionTimestamp"):
+    if object_at(document, "metadata", path).get("deletionTimestamp"):
         return "the pod is being deleted"
     if spec.get("nodeName"):
         return "the pod has a node already"
@@ -165,25 +165,25 @@ def _skipped_pod(document: Document, place: Place) -> str | None:
 _GATED = "scheduling gates hold the pods"
 
 
-def _skipped_controller(document: Document, place: Place) -> str | None:
-    kind, spec = document["kind"], object_at(document, "spec", place)
-    if kind in (JOB, CRON_JOB) and _is_true(spec, "suspend", (*place, "spec")):
+def _skipped_controller(document: Document, path: FieldPath) -> str | None:
+    kind, spec = document["kind"], object_at(document, "spec", path)
+    if kind in (JOB, CRON_JOB) and _is_true(spec, "suspend", (*path, "spec")):
         return f"the {kind} is suspended"
-    if kind == JOB and _has_ended(object_at(document, "status", place)):
+    if kind == JOB and _has_ended(object_at(document, "status", path)):
         return "the Job has ended"
     if kind == CRON_JOB:
-        place = (*place, "spec", "jobTemplate")
-        document = object_at(spec, "jobTemplate", place[:-1])
-        if _is_true(object_at(document, "spec", place), "suspend", (*place, "spec")):
+        path = (*path, "spec", "jobTemplate")
+        document = object_at(spec, "jobTemplate", path[:-1])
+        if _is_true(object_at(document, "spec", path), "suspend", (*path, "spec")):
             return "the Jobs of the CronJob are suspended"
-    template, inner = _template(document, place)
+    template, inner = _template(document, path)
     return _GATED if object_at(template, "spec", inner).get("schedulingGates") else None
 
 
-def _is_true(spec: Document, name: str, place: Place) -> bool:
+def _is_true(spec: Document, name: str, path: FieldPath) -> bool:
     value = spec.get(name)
     if value is not None and not isinstance(value, bool):
-        raise wrong((*place, name), "true or false is needed")
+        raise wrong((*path, name), "true or false is needed")
     return bool(value)
 
 
@@ -197,9 +197,9 @@ def _has_ended(status: Document) -> bool:
     )
 
 
-def _owner(document: Document, place: Place) -> tuple[str, str]:
+def _owner(document: Document, path: FieldPath) -> tuple[str, str]:
     """Kind and name of what controls the document, or of the DaemonSet that owns it; empty texts for none."""
-    metadata = object_at(document, "metadata", place)
+    metadata = object_at(document, "metadata", path)
     owners = metadata.get("ownerReferences") or ()
     for owner in owners if isinstance(owners, list) else ():
         if isinstance(owner, Mapping) and (owner.get("controller") is True or owner.get("kind") == DAEMON_SET):
@@ -219,85 +219,85 @@ def _identity(document: Document) -> tuple[str, str] | None:
     return document["kind"], f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
 
 
-def _add(workloads: Workloads, document: Document, place: Place, most_pods: int) -> None:
+def _add(workloads: Workloads, document: Document, path: FieldPath, most_pods: int) -> None:
     kind = document["kind"]
     if kind == POD:
-        _add_pods(workloads, document, document, place, place, 1, most_pods)
+        _add_pods(workloads, document, document, path, path, 1, most_pods)
     elif kind == DAEMON_SET:
-        template, inner = _template(document, place)
-        workloads.daemon_sets[_name(document, place)] = _pod(workloads, template, document, inner)
+        template, inner = _template(document, path)
+        workloads.daemon_sets[_name(document, path)] = _pod(workloads, template, document, inner)
         workloads.kinds += 1
     elif kind == CRON_JOB:
-        spec = object_at(object_at(document, "spec", place), "jobTemplate", (*place, "spec"))
+        spec = object_at(object_at(document, "spec", path), "jobTemplate", (*path, "spec"))
         _add_counted(
-            workloads, {**spec, "metadata": document.get("metadata")}, JOB, place, most_pods, ("spec", "jobTemplate")
+            workloads, {**spec, "metadata": document.get("metadata")}, JOB, path, most_pods, ("spec", "jobTemplate")
         )
     else:
-        _add_counted(workloads, document, kind, place, most_pods)
+        _add_counted(workloads, document, kind, path, most_pods)
 
 
 def _add_counted(
-    workloads: Workloads, document: Document, kind: str, place: Place, most_pods: int, below: Place = ()
+    workloads: Workloads, document: Document, kind: str, path: FieldPath, most_pods: int, below: FieldPath = ()
 ) -> None:
-    inner = (*place, *below)
-    template, template_place = _template(document, inner)
+    inner = (*path, *below)
+    template, template_path = _template(document, inner)
     spec, name = object_at(document, "spec", inner), _COUNTED[kind]
     count = _count(spec, name, inner)
     if kind == JOB and spec.get("completions") is not None:
         count = min(count, _count(spec, "completions", inner))
-    _add_pods(workloads, template, document, template_place, place, count, most_pods, numbered=True)
+    _add_pods(workloads, template, document, template_path, path, count, most_pods, numbered=True)
 
 
 def _add_pods(
     workloads: Workloads,
     template: Document,
     owner: Document,
-    template_place: Place,
-    place: Place,
+    template_path: FieldPath,
+    path: FieldPath,
     count: int,
     most_pods: int,
     *,
     numbered: bool = False,
 ) -> None:
     if len(workloads.pods) + count > most_pods:
-        raise wrong(place, f"no more than {most_pods} pods can be planned at once")
-    pod, name = _pod(workloads, template, owner, template_place), _name(owner, place)
+        raise wrong(path, f"no more than {most_pods} pods can be planned at once")
+    pod, name = _pod(workloads, template, owner, template_path), _name(owner, path)
     workloads.kinds += 1
     # All of them share the one pod, by which they are found to be equal without comparing.
     workloads.pods += [(f"{name}-{number}" if numbered else name, pod) for number in range(count)]
 
 
-def _pod(workloads: Workloads, template: Document, owner: Document, place: Place) -> Pod:
+def _pod(workloads: Workloads, template: Document, owner: Document, path: FieldPath) -> Pod:
     """The pod of a template, in the namespace of what makes it."""
-    metadata = object_at(template, "metadata", place)
-    namespace = object_at(owner, "metadata", place).get("namespace") or metadata.get("namespace") or "default"
-    spec = with_requests(object_at(template, "spec", place), workloads.defaults.get(str(namespace), {}))
+    metadata = object_at(template, "metadata", path)
+    namespace = object_at(owner, "metadata", path).get("namespace") or metadata.get("namespace") or "default"
+    spec = with_requests(object_at(template, "spec", path), workloads.defaults.get(str(namespace), {}))
     manifest = {"metadata": {**metadata, "namespace": namespace}, "spec": spec}
     try:
         return read_pod(manifest, namespaces=workloads.namespaces)
     except ValueError as error:
-        raise ValueError(f"{pointer(*place)}{error}") from None
+        raise ValueError(f"{pointer(*path)}{error}") from None
 
 
-def _template(document: Document, place: Place) -> tuple[Document, Place]:
-    spec = object_at(document, "spec", place)
+def _template(document: Document, path: FieldPath) -> tuple[Document, FieldPath]:
+    spec = object_at(document, "spec", path)
     if spec.get("template") is None:
-        raise wrong((*place, "spec", "template"), "it is missing")
-    return object_at(spec, "template", (*place, "spec")), (*place, "spec", "template")
+        raise wrong((*path, "spec", "template"), "it is missing")
+    return object_at(spec, "template", (*path, "spec")), (*path, "spec", "template")
 
 
-def _name(document: Document, place: Place) -> str:
-    metadata = object_at(document, "metadata", place)
+def _name(document: Document, path: FieldPath) -> str:
+    metadata = object_at(document, "metadata", path)
     name = metadata.get("name") or metadata.get("generateName")
     if not isinstance(name, str):
-        raise wrong((*place, "metadata", "name"), "a text is needed")
+        raise wrong((*path, "metadata", "name"), "a text is needed")
     return f"{metadata.get('namespace') or 'default'}/{name}"
 
 
-def _count(spec: Document, name: str, place: Place) -> int:
+def _count(spec: Document, name: str, path: FieldPath) -> int:
     count = spec.get(name)
     if count is None:
         return 1
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise wrong((*place, "spec", name), "an integer of at least 0 is needed")
+        raise wrong((*path, "spec", name), "an integer of at least 0 is needed")
     return count

@@ -267,7 +267,7 @@ def test_a_cluster_is_shown_as_the_document_that_it_came_as() -> None:
     ],
 )
 def test_faults_are_told_at_the_places_of_the_document(place: str, in_document: str) -> None:
-    assert spectro.place_of(place) == in_document
+    assert spectro.path_of(place) == in_document
 
 
 @pytest.mark.parametrize("name", ["e2e-aws", "e2e-aws-spot", "static-placement"])

@@ -139,9 +139,7 @@ class Pack(Input):
         if self.layer not in (OS, K8S) and not self.manifests:
             faults.append((("manifests",), "must have at least 1 entries"))
         names = [manifest.name for manifest in self.manifests]
-        faults += [
-            (("manifests", *place), text) for place, text in repeated(names, "is the name of another one", "name")
-        ]
+        faults += [(("manifests", *path), text) for path, text in repeated(names, "is the name of another one", "name")]
         check(faults)
         return self
 
@@ -174,7 +172,7 @@ class ProfileContent(Input):
             ("packs", [pack.name for pack in self.packs]),
             ("variables", [variable.name for variable in self.variables]),
         ):
-            faults += [((field, *place), text) for place, text in repeated(names, "is the name of another one", "name")]
+            faults += [((field, *path), text) for path, text in repeated(names, "is the name of another one", "name")]
         check(faults)
         return self
 

@@ -18,7 +18,7 @@ from stockyard.domain.clusters.change import Expiry, SecretChoice, SecretRequest
 from stockyard.domain.clusters.manifests import ClusterDocument
 from stockyard.domain.models import fields
 from stockyard.domain.models.base import check, read, repeated, without_nulls
-from stockyard.domain.models.camel_documents import camel_document, camel_place, snake_document
+from stockyard.domain.models.camel_documents import camel_document, camel_path, snake_document
 from stockyard.domain.models.clusters.clusters import ClusterSettings, Driver, KubernetesVersion
 from stockyard.domain.models.clusters.kubeconfig_secrets import KubeconfigSecretChoice
 from stockyard.domain.models.clusters.limits import ClusterLimits
@@ -26,7 +26,7 @@ from stockyard.domain.models.clusters.profiles import MAX_PROFILES, ProfileChoic
 from stockyard.domain.models.manifests.manifests import without_servers_fields
 from stockyard.domain.models.nodes.node_fields import Camel
 from stockyard.domain.models.pools.own_pools import CamelPool
-from stockyard.domain.nodes.manifests import OWN, Place
+from stockyard.domain.nodes.manifests import OWN, FieldPath
 from stockyard.domain.nodes.provider_kinds import loaded
 from stockyard.domain.pools.manifests import own_pool_spec
 from stockyard.domain.pools.records import Pool
@@ -106,7 +106,7 @@ class OwnCluster(Camel):
 # --- from a manifest --------------------------------------------------------------------------------------------------
 
 
-def read_own_cluster(document: Mapping[str, Any], at: Place) -> ClusterDocument:
+def read_own_cluster(document: Mapping[str, Any], at: FieldPath) -> ClusterDocument:
     """Read the manifest at that place. ``InvalidInput`` with every fault below the place."""
     plain = _without_nulls(document)
     faults = _settings_faults(plain, (*at, *_SETTINGS))
@@ -133,7 +133,7 @@ def read_own_cluster(document: Mapping[str, Any], at: Place) -> ClusterDocument:
         expiry=Expiry(spec.expires_at) if _says(document, "expires_at") else None,
         secret=SecretRequest(_choice(spec)) if _says(document, "kubeconfig_secret") else None,
         account=spec.cloud_account or "",
-        account_place=(*at, "spec", "cloudAccount"),
+        account_path=(*at, "spec", "cloudAccount"),
         tags=None if spec.tags is None else dict(spec.tags),
         limits=None if spec.limits is None else {name: str(amount) for name, amount in spec.limits.items()},
         profiles=None if spec.profiles is None else choice_documents(list(spec.profiles)),
@@ -161,7 +161,7 @@ def _without_nulls(document: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _settings_faults(document: Mapping[str, Any], at: Place) -> list[FieldProblem]:
+def _settings_faults(document: Mapping[str, Any], at: FieldPath) -> list[FieldProblem]:
     """The fields of the settings that the driver's clusters have not, below ``at``; none where the driver is not known.
     One of another driver's clusters is refused by whose it is."""
     spec = document.get("spec")
@@ -170,12 +170,12 @@ def _settings_faults(document: Mapping[str, Any], at: Place) -> list[FieldProble
         return []
     model: type[ClusterSettings] = loaded(cloud_kinds.cluster_kind_of(driver).settings)
     _, faults = snake_document(model, dict(sent))
-    names = {to_snake(str(place[0])): place for place, _ in faults if len(place) == 1}
+    names = {to_snake(str(path[0])): path for path, _ in faults if len(path) == 1}
     foreign = names.keys() - model.model_fields.keys()
     owners = {names[name]: owner for name, owner in cloud_kinds.settings_owners(foreign).items()}
     return [
-        FieldProblem(pointer(*at, *place), f"is a field of clusters {owners[place]}" if place in owners else text)
-        for place, text in faults
+        FieldProblem(pointer(*at, *path), f"is a field of clusters {owners[path]}" if path in owners else text)
+        for path, text in faults
     ]
 
 
@@ -189,7 +189,7 @@ class OwnForm:
     def _model(self) -> type[ClusterSettings]:
         return loaded(cloud_kinds.cluster_kind_of(self.driver).settings)
 
-    def read_cluster(self, document: Any, at: Place) -> ClusterDocument:
+    def read_cluster(self, document: Any, at: FieldPath) -> ClusterDocument:
         """Read the manifest at that place."""
         return read_own_cluster(document, at)
 
@@ -206,7 +206,7 @@ class OwnForm:
         """The cluster, with all that can be asked for; defaults of settings are left out."""
         return own_cluster_manifest(cluster, profiles)
 
-    def place_of(self, pointer_of_request: str) -> str:
+    def path_of(self, pointer_of_request: str) -> str:
         """The pointer into a manifest to what is at this pointer into a request."""
         parts = pointer_of_request.split("/")[1:]
         if parts[:1] == ["name"]:
@@ -214,8 +214,8 @@ class OwnForm:
         if parts[:1] == ["cloud_account_id"]:
             return pointer("spec", "cloudAccount")
         if parts[:1] == ["settings"]:
-            return pointer(*_SETTINGS, *camel_place(self._model, parts[1:]))
-        return pointer("spec", *camel_place(OwnClusterSpec, parts))
+            return pointer(*_SETTINGS, *camel_path(self._model, parts[1:]))
+        return pointer("spec", *camel_path(OwnClusterSpec, parts))
 
 
 # --- to a manifest ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from stockyard.domain.models.base import Input, read
 from stockyard.domain.models.clusters.profiles import Cloud, PackName, ProfileContent
 from stockyard.domain.models.manifests.manifests import without_servers_fields
 from stockyard.domain.models.nodes.node_fields import Camel
-from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.nodes.manifests import FieldPath
 from stockyard.domain.profiles.cluster_profiles import ProfileDocument
 
 
@@ -43,7 +43,7 @@ class ClusterProfileManifest(Camel):
     status: Any = Field(default=None, exclude=True)
 
 
-def read_profile(document: Any, at: Place) -> ProfileDocument:
+def read_profile(document: Any, at: FieldPath) -> ProfileDocument:
     """Read the manifest at that place. ``InvalidInput`` with every fault below the place."""
     manifest = read(ClusterProfileManifest, document, at=at)
     spec = manifest.spec

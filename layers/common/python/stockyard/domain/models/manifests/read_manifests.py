@@ -20,7 +20,7 @@ from stockyard.domain.models.pools.node_pools import read_node_pool
 from stockyard.domain.models.pools.own_pools import read_own_pool
 from stockyard.domain.models.pools.read_vcluster import KNOWN_PROPERTIES, is_vcluster, read_vcluster
 from stockyard.domain.nodes import provider_kinds
-from stockyard.domain.nodes.manifests import CLUSTER, KARPENTER, OWN, PROVIDER, VCLUSTER, Place, ProviderDocument
+from stockyard.domain.nodes.manifests import CLUSTER, KARPENTER, OWN, PROVIDER, VCLUSTER, FieldPath, ProviderDocument
 from stockyard.domain.nodes.os_images import OS_IMAGE_KIND, OSImageDocument
 from stockyard.domain.nodes.records import NewClaim
 from stockyard.domain.pools.manifests import PoolsDocument
@@ -36,34 +36,34 @@ Document = ProviderDocument | OSImageDocument | ProfileDocument | ClusterDocumen
 def read_manifests(
     documents: Sequence[Mapping[str, Any]],
     properties: Collection[str] = KNOWN_PROPERTIES,
-    places: Sequence[Place] | None = None,
+    paths: Sequence[FieldPath] | None = None,
 ) -> list[Document]:
-    """The documents in their order; ``properties`` are the names of properties that node types have. ``places`` say
+    """The documents in their order; ``properties`` are the names of properties that node types have. ``paths`` say
     where each document was sent; without them by its number.
 
     ``InvalidInput`` has every fault, below the place of its document.
     """
-    places = [(number,) for number in range(len(documents))] if places is None else places
+    paths = [(number,) for number in range(len(documents))] if paths is None else paths
     manifests: list[Document] = []
     faults: list[FieldProblem] = []
-    for place, document in zip(places, documents, strict=True):
+    for path, document in zip(paths, documents, strict=True):
         try:
-            manifests.append(_read(document, place, properties))
+            manifests.append(_read(document, path, properties))
         except InvalidInput as refused:
             faults.extend(refused.errors)
-    faults += _repeated(manifests, places) if not faults else []
+    faults += _repeated(manifests, paths) if not faults else []
     if faults:
         raise InvalidInput.of(faults)
     return manifests
 
 
-def _repeated(documents: Sequence[Document], places: Sequence[Place]) -> list[FieldProblem]:
+def _repeated(documents: Sequence[Document], paths: Sequence[FieldPath]) -> list[FieldProblem]:
     """Providers, profiles, clusters and claims that come twice; of pools only their clusters tell."""
     names = [
         None if isinstance(document, PoolsDocument) else (_noun(document), document.name) for document in documents
     ]
     return [
-        FieldProblem(pointer(*places[number], "metadata", "name"), f"another {name[0]} of this name is given before")
+        FieldProblem(pointer(*paths[number], "metadata", "name"), f"another {name[0]} of this name is given before")
         for number, name in enumerate(names)
         if name is not None and name in names[:number]
     ]
@@ -79,21 +79,21 @@ def _noun(document: ProviderDocument | OSImageDocument | ProfileDocument | Clust
     return "NodeProvider" if isinstance(document, ProviderDocument) else "NodeClaim"
 
 
-def _read(document: Mapping[str, Any], place: Place, properties: Collection[str]) -> Document:
+def _read(document: Mapping[str, Any], path: FieldPath, properties: Collection[str]) -> Document:
     if is_vcluster(document):
-        return read_vcluster(document, at=place, properties=properties)
+        return read_vcluster(document, at=path, properties=properties)
     version, kind = document.get("apiVersion"), document.get("kind")
     if not isinstance(version, str) or not isinstance(kind, str):
-        raise _unknown(document, place)
+        raise _unknown(document, path)
     cluster_kind = cloud_kinds.manifest_kinds().get((version, kind))
     if cluster_kind is not None:
-        return cloud_kinds.cluster_form(cluster_kind).read_cluster(document, place)
+        return cloud_kinds.cluster_form(cluster_kind).read_cluster(document, path)
     reader = _READERS.get((version, kind))
     if reader is None:
-        raise _unknown(document, place)
+        raise _unknown(document, path)
     # Only in the settings of a cluster does null say something.
     is_cluster = (version, kind) == (OWN, CLUSTER_KIND)
-    return reader(document if is_cluster else without_nulls(document), place)
+    return reader(document if is_cluster else without_nulls(document), path)
 
 
 def is_known(version: str, kind: str) -> bool:
@@ -115,20 +115,20 @@ def _known_kinds() -> list[tuple[str, str]]:
     return [*_READERS, *cloud_kinds.manifest_kinds()]
 
 
-def _unknown(document: Mapping[str, Any], place: Place) -> InvalidInput:
+def _unknown(document: Mapping[str, Any], path: FieldPath) -> InvalidInput:
     version, kind = document.get("apiVersion"), document.get("kind")
     if not isinstance(version, str) or not isinstance(kind, str):
         lacking = "kind" if isinstance(version, str) else "apiVersion"
         body = _body_of(document) if lacking == "apiVersion" else ""
-        return InvalidInput.at(pointer(*place, lacking), body or "this field is required")
+        return InvalidInput.at(pointer(*path, lacking), body or "this field is required")
     if today := _version_today(version, kind):
-        return InvalidInput.at(pointer(*place, "apiVersion"), f"this version is not read; write it as {today}")
+        return InvalidInput.at(pointer(*path, "apiVersion"), f"this version is not read; write it as {today}")
     if is_node_class(kind):
         text = "a node class is not read: a node provider says how nodes are made"
-        return InvalidInput.at(pointer(*place, "kind"), text)
+        return InvalidInput.at(pointer(*path, "kind"), text)
     kinds, likely = sorted(f"{known_kind} of {of}" for of, known_kind in _known_kinds()), _likely(version, kind)
     text = f"is not one of {', '.join(kinds)}" + (f"; did you mean {likely}?" if likely else "")
-    return InvalidInput.at(pointer(*place, "kind"), text)
+    return InvalidInput.at(pointer(*path, "kind"), text)
 
 
 _FORMER: Mapping[str, str] = {"Provisioner": "NodePool", "Machine": "NodeClaim"}
@@ -175,8 +175,8 @@ _ELSEWHERE = "this field is required in a manifest; a request body of {} goes to
 # --- one function a form ----------------------------------------------------------------------------------------------
 
 
-def _provider(document: Any, place: Place, *, own: bool) -> ProviderDocument:
-    manifest = read(models.provider_manifest(own=own), document, at=place)
+def _provider(document: Any, path: FieldPath, *, own: bool) -> ProviderDocument:
+    manifest = read(models.provider_manifest(own=own), document, at=path)
     ((kind, block),) = manifest.spec.blocks().items()
     return ProviderDocument(
         name=manifest.metadata.name,
@@ -190,8 +190,8 @@ def _provider(document: Any, place: Place, *, own: bool) -> ProviderDocument:
     )
 
 
-def _vcluster_claim(document: Any, place: Place) -> NewClaim:
-    manifest = read(models.VClusterClaim, document, at=place)
+def _vcluster_claim(document: Any, path: FieldPath) -> NewClaim:
+    manifest = read(models.VClusterClaim, document, at=path)
     spec = manifest.spec
     spec_fields = {
         "owner": spec.owner,
@@ -207,8 +207,8 @@ def _vcluster_claim(document: Any, place: Place) -> NewClaim:
     )
 
 
-def _karpenter_claim(document: Any, place: Place) -> NewClaim:
-    manifest = read(models.KarpenterClaim, document, at=place)
+def _karpenter_claim(document: Any, path: FieldPath) -> NewClaim:
+    manifest = read(models.KarpenterClaim, document, at=path)
     spec, labels = manifest.spec, manifest.metadata.labels
     spec_fields = {
         "nodeClassRef": spec.node_class_ref.model_dump(by_alias=True) if spec.node_class_ref else None,
@@ -227,8 +227,8 @@ def _karpenter_claim(document: Any, place: Place) -> NewClaim:
     )
 
 
-def _own_claim(document: Any, place: Place) -> NewClaim:
-    manifest = read(models.OwnClaim, document, at=place)
+def _own_claim(document: Any, path: FieldPath) -> NewClaim:
+    manifest = read(models.OwnClaim, document, at=path)
     spec = manifest.spec
     document = {"spec": {"type": spec.type}} if spec.type else {}
     return _claim(manifest, form="stockyard", document=document, keeps_power="power" not in spec.model_fields_set)
@@ -243,15 +243,15 @@ def _claim(manifest: models.VClusterClaim | models.KarpenterClaim | models.OwnCl
     return NewClaim(**{**claim_fields(manifest.spec), **metadata, **more})
 
 
-_READERS: Mapping[tuple[str, str], Callable[[Any, Place], Document]] = {
-    (VCLUSTER, "NodeProvider"): lambda document, place: _provider(document, place, own=False),
-    (OWN, "NodeProvider"): lambda document, place: _provider(document, place, own=True),
+_READERS: Mapping[tuple[str, str], Callable[[Any, FieldPath], Document]] = {
+    (VCLUSTER, "NodeProvider"): lambda document, path: _provider(document, path, own=False),
+    (OWN, "NodeProvider"): lambda document, path: _provider(document, path, own=True),
     (VCLUSTER, "NodeClaim"): _vcluster_claim,
     (KARPENTER, "NodeClaim"): _karpenter_claim,
     (OWN, "NodeClaim"): _own_claim,
-    (KARPENTER, "NodePool"): lambda document, place: read_node_pool(document, at=place),
+    (KARPENTER, "NodePool"): lambda document, path: read_node_pool(document, at=path),
     (OWN, PROFILE_KIND): read_profile,
     (OWN, OS_IMAGE_KIND): read_os_image,
     (OWN, CLUSTER_KIND): read_own_cluster,
-    (OWN, "Pool"): lambda document, place: read_own_pool(document, at=place),
+    (OWN, "Pool"): lambda document, path: read_own_pool(document, at=path),
 }

@@ -12,7 +12,7 @@ from stockyard.domain.models.manifests.manifests import without_servers_fields
 from stockyard.domain.models.nodes.node_fields import Camel, DnsLabel
 from stockyard.domain.models.patterns import worded
 from stockyard.domain.models.view_fields import CreatedAt, UpdatedAt, Version
-from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.nodes.manifests import FieldPath
 from stockyard.domain.nodes.os_images import CONTENT, OSImage, OSImageContent, OSImageDocument, has_credentials
 
 _URL = worded(r"^(https?|oci|docker)://[!-~]{1,2000}$", "an address: https://, http://, oci:// or docker://")
@@ -131,7 +131,7 @@ class OSImageManifest(Camel):
     status: Any = Field(default=None, exclude=True)
 
 
-def read_os_image(document: Any, at: Place) -> OSImageDocument:
+def read_os_image(document: Any, at: FieldPath) -> OSImageDocument:
     """Read the manifest at that place. ``InvalidInput`` with every fault below the place."""
     manifest = read(OSImageManifest, document, at=at)
     return OSImageDocument(name=manifest.metadata.name, **{name: getattr(manifest.spec, name) for name in CONTENT})

@@ -30,7 +30,7 @@ from stockyard.domain.models.pools.pool_fields import (
     restricted_fault,
     texts,
 )
-from stockyard.domain.nodes.manifests import CLUSTER, PROVIDER, Place, Warnings
+from stockyard.domain.nodes.manifests import CLUSTER, PROVIDER, FieldPath, Warnings
 from stockyard.domain.pools.budgets import EXPIRED
 from stockyard.domain.pools.manifests import PoolsDocument
 from stockyard.domain.pools.records import DYNAMIC, EXPIRE_AFTER, NODES, STATIC, NewPool
@@ -103,8 +103,8 @@ class TemplateSpec(Camel):
         taints = {(taint.key, taint.effect) for taint in self.taints}
         check(
             [
-                (("startupTaints", place), f"duplicate taint Key/Effect pair {taint.key}={taint.effect}")
-                for place, taint in enumerate(self.startup_taints)
+                (("startupTaints", path), f"duplicate taint Key/Effect pair {taint.key}={taint.effect}")
+                for path, taint in enumerate(self.startup_taints)
                 if (taint.key, taint.effect) in taints
             ]
         )
@@ -147,15 +147,15 @@ class NodePoolSpec(Camel):
             [
                 *(
                     (
-                        ("disruption", "budgets", place, "timeZone"),
+                        ("disruption", "budgets", path, "timeZone"),
                         "a NodePool has CRON_TZ= before the schedule instead",
                     )
-                    for place, budget in enumerate(budgets)
+                    for path, budget in enumerate(budgets)
                     if budget.time_zone is not None
                 ),
                 *(
-                    (("disruption", "budgets", place, "reasons"), f"a NodePool knows no {EXPIRED}; a Pool of ours does")
-                    for place, budget in enumerate(budgets)
+                    (("disruption", "budgets", path, "reasons"), f"a NodePool knows no {EXPIRED}; a Pool of ours does")
+                    for path, budget in enumerate(budgets)
                     if EXPIRED in budget.reasons
                 ),
             ]
@@ -183,7 +183,7 @@ class PoolMetadata(Metadata):
 NodePool = Manifest[PoolMetadata, NodePoolSpec]
 
 
-def read_node_pool(document: Mapping[str, Any], *, at: Place = ()) -> PoolsDocument:
+def read_node_pool(document: Mapping[str, Any], *, at: FieldPath = ()) -> PoolsDocument:
     """The pool that a NodePool asks for. Raises ``InvalidInput`` with every fault, below ``at``."""
     manifest = read(NodePool, without_nulls(document), at=at)
     spec, template = manifest.spec, manifest.spec.template
@@ -211,8 +211,8 @@ def read_node_pool(document: Mapping[str, Any], *, at: Place = ()) -> PoolsDocum
     )
     warnings: Warnings = []
     if template.spec.node_class_ref is not None:
-        place = (*at, "spec", "template", "spec", "nodeClassRef")
-        warnings.append((place, Note("This is kept and not used: a node provider says how nodes are made.")))
+        path = (*at, "spec", "template", "spec", "nodeClassRef")
+        warnings.append((path, Note("This is kept and not used: a node provider says how nodes are made.")))
     return PoolsDocument((pool,), (at,), manifest.metadata.labels.get(CLUSTER, ""), warnings=warnings)
 
 

@@ -15,7 +15,7 @@ from stockyard.domain.models.nodes.node_fields import CamelRequirements, Referen
 from stockyard.domain.models.pools.pool_fields import MAX_BUDGETS, known_labels
 from stockyard.domain.models.pools.pools import BudgetInput, DisruptionInput, PoolCreate
 from stockyard.domain.models.pools.pools import Name as PoolName
-from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.nodes.manifests import FieldPath
 from stockyard.domain.pools.manifests import PoolsDocument
 
 
@@ -72,7 +72,7 @@ class OwnPoolMetadata(Metadata):
 OwnPool = Manifest[OwnPoolMetadata, OwnPoolSpec]
 
 
-def read_own_pool(document: Mapping[str, Any], *, at: Place = ()) -> PoolsDocument:
+def read_own_pool(document: Mapping[str, Any], *, at: FieldPath = ()) -> PoolsDocument:
     """The pool that a ``Pool`` of ours asks for. Raises ``InvalidInput`` with every fault, below ``at``."""
     manifest = read(OwnPool, without_nulls(document), at=at)
     pool = replace(manifest.spec.new_pool(), name=manifest.metadata.name)

@@ -31,7 +31,7 @@ from stockyard.domain.models.pools.auto_nodes import (
     StaticPool,
 )
 from stockyard.domain.models.pools.pool_fields import MAX_POOLS, restricted_fault, texts
-from stockyard.domain.nodes.manifests import CLUSTER, Place, Warnings
+from stockyard.domain.nodes.manifests import CLUSTER, FieldPath, Warnings
 from stockyard.domain.nodes.node_types import BUILT_IN
 from stockyard.domain.pools.manifests import PoolsDocument
 from stockyard.domain.pools.records import DYNAMIC, EXPIRE_AFTER, STATIC, NewPool
@@ -72,16 +72,16 @@ class _Requirement(Input):
 class _Block:
     """Pools from one part of the document, and the settings of that part for all of them."""
 
-    place: Place
+    path: FieldPath
     pools: AutoNodes
     variables: bool
     """Whether properties that are no booleans are the provider's variables; else they are requirements."""
 
-    def each(self) -> Iterator[tuple[Place, PoolKind, AutoPool]]:
+    def each(self) -> Iterator[tuple[FieldPath, PoolKind, AutoPool]]:
         by_kind: dict[PoolKind, Sequence[AutoPool]] = {STATIC: self.pools.static, DYNAMIC: self.pools.dynamic}
         for kind, pools in by_kind.items():
             for number, pool in enumerate(pools):
-                yield (*self.place, kind, number), kind, pool
+                yield (*self.path, kind, number), kind, pool
 
 
 def is_vcluster(document: Mapping[str, Any]) -> bool:
@@ -93,7 +93,7 @@ _PARTS = frozenset({"privateNodes", "controlPlane", "sync", "networking", "polic
 
 
 def read_vcluster(
-    document: Mapping[str, Any], *, at: Place = (), properties: Collection[str] = KNOWN_PROPERTIES
+    document: Mapping[str, Any], *, at: FieldPath = (), properties: Collection[str] = KNOWN_PROPERTIES
 ) -> PoolsDocument:
     """The pools of a vcluster.yaml. ``properties`` are the names of properties that node types have: with a boolean,
     such a name is not split into a name and a value. Raises ``InvalidInput`` with every fault, below ``at``."""
@@ -107,16 +107,16 @@ def read_vcluster(
     here = (*at, "privateNodes")
     private = read(PrivateNodes, document["privateNodes"], at=here)
     blocks = _blocks(private, document["privateNodes"], here, warnings)
-    pools, places = _pools(blocks, properties, warnings)
+    pools, paths = _pools(blocks, properties, warnings)
     if pools and not private.enabled:
         _raise([FieldProblem(pointer(*here, "enabled"), "must be true where pools exist")])
     vpn, node_to_node = private.vpn, private.vpn.node_to_node.enabled or private.node_to_node.enabled
-    return PoolsDocument(tuple(pools), tuple(places), cluster_ref, vpn.enabled, node_to_node, warnings)
+    return PoolsDocument(tuple(pools), tuple(paths), cluster_ref, vpn.enabled, node_to_node, warnings)
 
 
-def _ignored(document: Mapping[str, Any], at: Place) -> Warnings:
+def _ignored(document: Mapping[str, Any], at: FieldPath) -> Warnings:
     private = document.get("privateNodes")
-    parts: list[Place] = [(name,) for name in document if name not in ("privateNodes", "metadata")]
+    parts: list[FieldPath] = [(name,) for name in document if name not in ("privateNodes", "metadata")]
     parts += [("privateNodes", name) for name in private if name not in _PRIVATE] if isinstance(private, dict) else []
     warnings: Warnings = [((*at, *part), Note("This part is not looked at.")) for part in parts[:MOST_IGNORED]]
     if len(parts) > MOST_IGNORED:
@@ -127,8 +127,8 @@ def _ignored(document: Mapping[str, Any], at: Place) -> Warnings:
 # --- the forms --------------------------------------------------------------------------------------------------------
 
 
-def _blocks(private: PrivateNodes, raw: Mapping[str, Any], here: Place, warnings: Warnings) -> list[_Block]:
-    place, auto_nodes = (*here, "autoNodes"), private.auto_nodes
+def _blocks(private: PrivateNodes, raw: Mapping[str, Any], here: FieldPath, warnings: Warnings) -> list[_Block]:
+    path, auto_nodes = (*here, "autoNodes"), private.auto_nodes
     if private.node_pools is not None:
         if auto_nodes is not None:
             _raise([FieldProblem(pointer(*here, "nodePools"), "give autoNodes or nodePools, not both")])
@@ -138,30 +138,30 @@ def _blocks(private: PrivateNodes, raw: Mapping[str, Any], here: Place, warnings
         return []
     if isinstance(auto_nodes, list):
         if len(auto_nodes) > MAX_POOLS:
-            _raise([FieldProblem(pointer(*place), f"must have at most {MAX_POOLS} entries")])
-        return _listed(auto_nodes, place)
+            _raise([FieldProblem(pointer(*path), f"must have at most {MAX_POOLS} entries")])
+        return _listed(auto_nodes, path)
     if not isinstance(auto_nodes, dict):
-        _raise([FieldProblem(pointer(*place), "must be a list or an object")])
+        _raise([FieldProblem(pointer(*path), "must be a list or an object")])
     of_one = {"provider", "properties"} & set(auto_nodes)
     of_pools = "an object with one provider" if of_one else "an object whose pools each name their provider"
-    warnings.append((place, f"Read as the older form: {of_pools}. Now it is a list with an entry for each provider."))
-    return [_block(auto_nodes, place, AutoNodes, variables=False)]
+    warnings.append((path, f"Read as the older form: {of_pools}. Now it is a list with an entry for each provider."))
+    return [_block(auto_nodes, path, AutoNodes, variables=False)]
 
 
-def _listed(entries: Sequence[Any], place: Place) -> list[_Block]:
+def _listed(entries: Sequence[Any], path: FieldPath) -> list[_Block]:
     blocks: list[_Block] = []
     faults: list[FieldProblem] = []
     providers: set[str] = set()
     for number, entry in enumerate(entries):
         try:
-            block = _block(entry, (*place, number), OfProvider, variables=True)
+            block = _block(entry, (*path, number), OfProvider, variables=True)
         except InvalidInput as refused:
             faults += refused.errors
             continue
         provider = block.pools.provider
         if provider in providers:
             text = f"node pool provider {provider} is already used. You cannot have two configurations for the same"
-            faults.append(FieldProblem(pointer(*place, number, "provider"), f"{text} provider"))
+            faults.append(FieldProblem(pointer(*path, number, "provider"), f"{text} provider"))
         providers.add(provider)
         blocks.append(block)
     if faults:
@@ -169,16 +169,16 @@ def _listed(entries: Sequence[Any], place: Place) -> list[_Block]:
     return blocks
 
 
-def _block(raw: Any, place: Place, model: type[AutoNodes], *, variables: bool) -> _Block:
+def _block(raw: Any, path: FieldPath, model: type[AutoNodes], *, variables: bool) -> _Block:
     try:
-        return _Block(place, read(model, raw, at=place), variables)
+        return _Block(path, read(model, raw, at=path), variables)
     except InvalidInput as refused:
-        _raise([_in_words_of_vcluster(fault, raw, place) for fault in refused.errors])
+        _raise([_in_words_of_vcluster(fault, raw, path) for fault in refused.errors])
 
 
-def _in_words_of_vcluster(fault: FieldProblem, raw: Any, place: Place) -> FieldProblem:
+def _in_words_of_vcluster(fault: FieldProblem, raw: Any, path: FieldPath) -> FieldProblem:
     """A fault of a requirement names its pool, as published."""
-    below = _OF_A_POOL.fullmatch(fault.pointer.removeprefix(pointer(*place)))
+    below = _OF_A_POOL.fullmatch(fault.pointer.removeprefix(pointer(*path)))
     if below is None:
         return fault
     _, kind, number = below[1].split("/")
@@ -192,38 +192,38 @@ def _in_words_of_vcluster(fault: FieldProblem, raw: Any, place: Place) -> FieldP
 
 def _pools(
     blocks: Sequence[_Block], property_keys: Collection[str], warnings: Warnings
-) -> tuple[list[NewPool], list[Place]]:
+) -> tuple[list[NewPool], list[FieldPath]]:
     pools: list[NewPool] = []
-    places: list[Place] = []
+    paths: list[FieldPath] = []
     names: set[str] = set()
     faults: list[FieldProblem] = []
     for block in blocks:
         try:
             shared = _read_properties(
-                block.pools.properties, block, (*block.place, "properties"), property_keys, warnings
+                block.pools.properties, block, (*block.path, "properties"), property_keys, warnings
             )
         except InvalidInput as refused:
             faults += refused.errors
             continue
-        for place, kind, pool in block.each():
+        for path, kind, pool in block.each():
             if pool.name in names:
                 text = f"node pool name {pool.name} is already used. You cannot have two node pools with the same name"
-                faults.append(FieldProblem(pointer(*place, "name"), text))
+                faults.append(FieldProblem(pointer(*path, "name"), text))
             names.add(pool.name)
             provider = pool.provider or block.pools.provider
             if not provider:
-                faults.append(FieldProblem(pointer(*place, "provider"), "node pool provider is required"))
+                faults.append(FieldProblem(pointer(*path, "provider"), "node pool provider is required"))
             try:
-                own = _read_properties(pool.properties, block, (*place, "properties"), property_keys, warnings)
-                pools.append(_pool(pool, kind, provider, (own, shared), place, warnings))
+                own = _read_properties(pool.properties, block, (*path, "properties"), property_keys, warnings)
+                pools.append(_pool(pool, kind, provider, (own, shared), path, warnings))
             except InvalidInput as refused:
                 faults += refused.errors
-            places.append(place)
-    if len(places) > MAX_POOLS:
-        faults.append(FieldProblem(pointer(*blocks[0].place), f"a document has at most {MAX_POOLS} pools"))
+            paths.append(path)
+    if len(paths) > MAX_POOLS:
+        faults.append(FieldProblem(pointer(*blocks[0].path), f"a document has at most {MAX_POOLS} pools"))
     if faults:
         _raise(faults)
-    return pools, places
+    return pools, paths
 
 
 _Readings = tuple[list[Entry], dict[str, str]]
@@ -235,7 +235,7 @@ def _pool(
     kind: PoolKind,
     provider: str,
     readings: tuple[_Readings, _Readings],
-    place: Place,
+    path: FieldPath,
     warnings: Warnings,
 ) -> NewPool:
     (own_requirements, own_variables), (shared_requirements, shared_variables) = readings
@@ -244,8 +244,8 @@ def _pool(
     values = sum(len(entry.get("values", ())) for entry in requirements)
     if len(requirements) > MAX_REQUIREMENTS or values > MAX_VALUES_TOGETHER:
         text = f"has at most {MAX_REQUIREMENTS} requirements with {MAX_VALUES_TOGETHER} values, those of properties too"
-        raise InvalidInput.at(pointer(*place), text)
-    warnings += _remarks(pool, place)
+        raise InvalidInput.at(pointer(*path), text)
+    warnings += _remarks(pool, path)
     return NewPool(
         name=pool.name,
         kind=kind,
@@ -272,13 +272,13 @@ def _sized(pool: AutoPool) -> dict[str, Any]:
     return {"quantity": pool.quantity} if isinstance(pool, StaticPool) else {}
 
 
-def _remarks(pool: AutoPool, place: Place) -> Warnings:
+def _remarks(pool: AutoPool, path: FieldPath) -> Warnings:
     warnings: Warnings = []
     if pool.termination_grace_period is None:
         text = f"Not given, so it is {TERMINATION_GRACE_PERIOD}: after that, pods go whatever their budgets say."
-        warnings.append(((*place, "terminationGracePeriod"), Note(text)))
+        warnings.append(((*path, "terminationGracePeriod"), Note(text)))
     if pool.profile:
-        warnings.append(((*place, "profile"), Note("This is kept, and does nothing yet.")))
+        warnings.append(((*path, "profile"), Note("This is kept, and does nothing yet.")))
     return warnings
 
 
@@ -288,7 +288,7 @@ def _remarks(pool: AutoPool, place: Place) -> Warnings:
 def _read_properties(
     properties: Mapping[str, str | bool],
     block: _Block,
-    place: Place,
+    path: FieldPath,
     property_keys: Collection[str],
     warnings: Warnings,
 ) -> _Readings:
@@ -300,26 +300,26 @@ def _read_properties(
         reading = _requirement(name, value, block, property_keys)
         if reading is None:
             variables[name] = str(value).lower() if isinstance(value, bool) else str(value)
-            warnings.append(((*place, name), Note("Read as a variable of the provider.")))
+            warnings.append(((*path, name), Note("Read as a variable of the provider.")))
             continue
         key, operator, values = reading
         fault = restricted_fault(key)
         if fault:
-            faults.append(FieldProblem(pointer(*place, name), fault))
+            faults.append(FieldProblem(pointer(*path, name), fault))
         try:
             read(_Requirement, {"key": key, "values": values})
         except InvalidInput as refused:
-            faults += [FieldProblem(pointer(*place, name), problem.detail) for problem in refused.errors]
+            faults += [FieldProblem(pointer(*path, name), problem.detail) for problem in refused.errors]
             continue
         entry = entries.setdefault((key, operator), {"key": key, "operator": operator})
         if values:
             entry["values"] = [*entry.get("values", ()), *values]
         text = " ".join((key, operator, *values))
-        warnings.append(((*place, name), Note(f"Read as the requirement {text}.")))
+        warnings.append(((*path, name), Note(f"Read as the requirement {text}.")))
     try:
         read(_Variables, {"properties": variables})
     except InvalidInput as refused:
-        at = pointer(*place)
+        at = pointer(*path)
         faults += [
             FieldProblem(at + problem.pointer.removeprefix("/properties"), problem.detail) for problem in refused.errors
         ]

@@ -68,9 +68,9 @@ def operation_kind(services: Services, cluster: Cluster, target: Cluster, *, pro
     try:
         services.procedure(kind, cluster.driver)
     except KeyError:
-        places = sorted({_field(difference) for difference in differences(cluster, target)})
-        places += [PROFILES] if profiles else []
-        raise InvalidInput(_FIXED, errors=[FieldProblem(place, _FIXED) for place in places]) from None
+        paths = sorted({_field(difference) for difference in differences(cluster, target)})
+        paths += [PROFILES] if profiles else []
+        raise InvalidInput(_FIXED, errors=[FieldProblem(path, _FIXED) for path in paths]) from None
     if cluster.status != "ready":
         raise IllegalTransition(f"The cluster is {cluster.status}; only a ready one can be changed.{_advice(cluster)}")
     if current is not None and current.status == "running":
@@ -278,7 +278,7 @@ def _remarks_of_nodes(services: Services, cluster: Cluster, target: Cluster) -> 
         text = "No group of workers is left: pods that may not run on the control plane wait for nodes of other pools."
         yield _remark(followed_setting(target), text=text)
     setting = followed_setting(target)
-    places = {name_of(group): index for index, group in enumerate(followed_entries(target))}
+    paths = {name_of(group): index for index, group in enumerate(followed_entries(target))}
     for each in _leaving_by_group(services, cluster, target):
         if each.removed:
             yield _remark(setting, text=f"{_nodes(each.total)} of {each.pool} are drained and given back.")
@@ -286,10 +286,10 @@ def _remarks_of_nodes(services: Services, cluster: Cluster, target: Cluster) -> 
         if each.given_back:
             count = _nodes(len(each.given_back))
             text = f"{count} of {each.pool} are drained and given back: more than its new most."
-            yield _remark(setting, places[each.pool], "max_size", text=text)
+            yield _remark(setting, paths[each.pool], "max_size", text=text)
         if each.replaced:
             text = f"{_share(each)} of {each.pool} are replaced one by one."
-            yield _remark(setting, places[each.pool], text=text)
+            yield _remark(setting, paths[each.pool], text=text)
 
 
 def _share(each: LeavingNodes) -> str:
@@ -309,8 +309,8 @@ def _leaving_by_group(services: Services, cluster: Cluster, target: Cluster) -> 
     return [each for each in leaving_nodes(services, cluster, target) if each.is_group]
 
 
-def _remark(*place: str | int, text: str = "") -> dict[str, str]:
-    return {"pointer": pointer("settings", *place), "detail": text}
+def _remark(*path: str | int, text: str = "") -> dict[str, str]:
+    return {"pointer": pointer("settings", *path), "detail": text}
 
 
 def _nodes(count: int) -> str:

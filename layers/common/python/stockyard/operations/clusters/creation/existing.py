@@ -88,4 +88,4 @@ def _setting_pointers(cluster: Cluster, draft: Cluster) -> list[str]:
 
     former = changed_settings(cluster, cluster.settings)
     changes = field_changes(former, {**former, **draft.settings}, ("settings",))
-    return [pointer(*change.place) for change in changes]
+    return [pointer(*change.path) for change in changes]

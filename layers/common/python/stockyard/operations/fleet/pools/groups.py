@@ -67,7 +67,7 @@ def group_findings(services: Services, cluster: Cluster) -> list[Finding]:
                 unserved, is_all = _unserved(services, document, mapping.pool_of_group(group, document.name))
                 findings += [
                     Finding(
-                        pointer("settings", setting, index, *_place_of(group, node_type.bare)),
+                        pointer("settings", setting, index, *_path_of(group, node_type.bare)),
                         f"No node of {node_type.bare} can be made yet: {node_type.unserved}.",
                         warning=not is_all,
                     )
@@ -91,7 +91,7 @@ def _unserved(services: Services, document: ProviderDocument, new_pool: NewPool)
     return unserved_types(index, request), not possible_offerings(index, request, free)
 
 
-def _place_of(group: Group, name: str) -> Sequence[str | int]:
+def _path_of(group: Group, name: str) -> Sequence[str | int]:
     """Place where a group names a type; empty where it does not."""
     for field, value in group.items():
         if value == name:

@@ -101,8 +101,8 @@ def _workloads(manifests: Sequence[Mapping[str, Any]]) -> Workloads:
     try:
         return read_workloads(manifests, MOST_PODS, MOST_KINDS)
     except ValueError as error:
-        place, _, detail = str(error).partition(": ")
-        raise InvalidInput.at(f"/manifests{place}", detail) from None
+        path, _, detail = str(error).partition(": ")
+        raise InvalidInput.at(f"/manifests{path}", detail) from None
 
 
 _ALIKE = 1e-6

@@ -108,25 +108,25 @@ def _events(request: SimulationRequest) -> tuple[Sequence[Arrival], Sequence[Dep
     skipped: Counter[str] = Counter()
     first_skipped = ""
     departures: list[Departure] = []
-    places: dict[int, str] = {}
+    paths: dict[int, str] = {}
     pods = 0
     for number, event in enumerate(request.events):
         at = request.seconds(event.at)
-        for place, manifest in _each(event.arrive, ("events", number, "arrive")):
-            for kind, count in _arriving(manifest, place, skipped):
+        for path, manifest in _each(event.arrive, ("events", number, "arrive")):
+            for kind, count in _arriving(manifest, path, skipped):
                 arrivals.append(Arrival(at, kind, count))
                 pods += count
-            first_skipped = first_skipped or (place if skipped else "")
+            first_skipped = first_skipped or (path if skipped else "")
             if pods > MOST_PODS or len(arrivals) > MOST_KINDS:
                 detail = f"a trace has at most {MOST_PODS} pods, and {MOST_KINDS} manifests of them"
-                raise InvalidInput.at(place, detail)
+                raise InvalidInput.at(path, detail)
         for entry, leaving_pods in enumerate(event.depart):
             departure = Departure(at, f"{leaving_pods.namespace}/{leaving_pods.name}", leaving_pods.count)
-            places[id(departure)] = f"/events/{number}/depart/{entry}"
+            paths[id(departure)] = f"/events/{number}/depart/{entry}"
             departures.append(departure)
     if skipped and not arrivals:
         raise InvalidInput.at(first_skipped, f"nothing comes of it: {next(iter(skipped))}")
-    _check_departures(arrivals, departures, places)
+    _check_departures(arrivals, departures, paths)
     return arrivals, departures, skipped
 
 
@@ -138,19 +138,19 @@ def _each(manifests: Sequence[Mapping[str, Any]], at: tuple[str | int, ...]) -> 
         except ValueError as error:
             where, _, detail = str(error).partition(": ")
             raise InvalidInput.at(where, detail) from None
-        for place, item in items:
+        for path, item in items:
             if not isinstance(item, Mapping):
-                raise InvalidInput.at(pointer(*place), "an object is needed")
-            yield pointer(*place), item
+                raise InvalidInput.at(pointer(*path), "an object is needed")
+            yield pointer(*path), item
 
 
-def _arriving(manifest: Mapping[str, Any], place: str, skipped: Counter[str]) -> Iterator[tuple[PodKind, int]]:
+def _arriving(manifest: Mapping[str, Any], path: str, skipped: Counter[str]) -> Iterator[tuple[PodKind, int]]:
     if manifest.get("kind") == DAEMON_SET:
-        raise InvalidInput.at(f"{place}/kind", "a DaemonSet belongs in daemonSets")
+        raise InvalidInput.at(f"{path}/kind", "a DaemonSet belongs in daemonSets")
     try:
         workloads = read_workloads([manifest], MOST_PODS, MOST_KINDS)
     except ValueError as error:
-        raise _placed(error, place) from None
+        raise _placed(error, path) from None
     skipped.update(workloads.skipped)
     if not workloads.pods:
         return
@@ -162,10 +162,10 @@ def _arriving(manifest: Mapping[str, Any], place: str, skipped: Counter[str]) ->
     yield PodKind(app, pod, cost, _protection(annotations.get(DO_NOT_DISRUPT))), len(workloads.pods)
 
 
-def _placed(error: ValueError, place: str) -> InvalidInput:
+def _placed(error: ValueError, path: str) -> InvalidInput:
     """The error of a reader of one manifest, at that manifest's place."""
     where, _, detail = str(error).partition(": ")
-    return InvalidInput.at(f"{place}{where.removeprefix('/0')}", detail)
+    return InvalidInput.at(f"{path}{where.removeprefix('/0')}", detail)
 
 
 def _annotations(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -194,7 +194,7 @@ def _protection(text: Any) -> float:
     return max(0.0, seconds or 0.0)
 
 
-def _check_departures(arrivals: Sequence[Arrival], departures: Sequence[Departure], places: Mapping[int, str]) -> None:
+def _check_departures(arrivals: Sequence[Arrival], departures: Sequence[Departure], paths: Mapping[int, str]) -> None:
     """Raise ``InvalidInput`` where more pods go than there are. At one moment pods go before others come."""
     there: Counter[str] = Counter()
     changes: list[Arrival | Departure] = [*departures, *arrivals]
@@ -206,20 +206,20 @@ def _check_departures(arrivals: Sequence[Arrival], departures: Sequence[Departur
         count = there[change.app] if change.count is None else change.count
         if not there[change.app] or count > there[change.app]:
             detail = f"only {there[change.app]} pods of that name are there before this moment"
-            raise InvalidInput.at(places[id(change)], detail)
+            raise InvalidInput.at(paths[id(change)], detail)
         there[change.app] -= count
 
 
 def _daemons(manifests: Sequence[Mapping[str, Any]], skipped: Counter[str]) -> Mapping[str, model.Pod]:
     """The pods of DaemonSets by namespace and name."""
     pods: dict[str, model.Pod] = {}
-    for place, manifest in _each(manifests, ("daemonSets",)):
+    for path, manifest in _each(manifests, ("daemonSets",)):
         if manifest.get("kind") != DAEMON_SET:
-            raise InvalidInput.at(f"{place}/kind", "must be DaemonSet")
+            raise InvalidInput.at(f"{path}/kind", "must be DaemonSet")
         try:
             workloads = read_workloads([manifest], MOST_PODS, MOST_KINDS)
         except ValueError as error:
-            raise _placed(error, place) from None
+            raise _placed(error, path) from None
         skipped.update(workloads.skipped)
         pods.update(workloads.daemon_sets)
     return pods

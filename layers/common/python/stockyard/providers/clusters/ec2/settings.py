@@ -183,7 +183,7 @@ class AwsSettings(ClusterSettings):
             faults.append((("control_plane_size",), f"must be {control.max_size}, as the control group says"))
         zones = [*self.zones, *(entry.zone for entry in self.subnets)]
         outside = zones_outside(self.autoscaler_node_groups, self.region_name or DEFAULT_REGION, zones)
-        faults += [(("autoscaler_node_groups", *place), text) for place, text in outside]
+        faults += [(("autoscaler_node_groups", *path), text) for path, text in outside]
         check(faults)
         return self
 

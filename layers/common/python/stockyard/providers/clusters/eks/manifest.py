@@ -26,7 +26,7 @@ from stockyard.domain.models.base import Fault, check, read, repeated, without_n
 from stockyard.domain.models.manifests.manifests import Manifest, Metadata
 from stockyard.domain.models.nodes.node_fields import Camel
 from stockyard.domain.models.patterns import worded
-from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.nodes.manifests import FieldPath
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.pointers import pointer
 from stockyard.ports.clusters import ADMIN, OPERATOR, VIEWER
@@ -159,11 +159,11 @@ EksClusterManifest = Manifest[ClusterMetadata, EksClusterSpec]
 # --- from a manifest --------------------------------------------------------------------------------------------------
 
 
-def read_cluster(document: Any, at: Place) -> ClusterDocument:
+def read_cluster(document: Any, at: FieldPath) -> ClusterDocument:
     """See ``cluster_manifests.ClusterForm``."""
     manifest: Any = read(EksClusterManifest, without_nulls(document), at=at)
     metadata, spec = manifest.metadata, manifest.spec
-    account, place = _account(metadata, spec, at)
+    account, path = _account(metadata, spec, at)
     usual = f"{EKS_CLUSTER} {metadata.namespace or DEFAULT_NAMESPACE}/{metadata.name}"
     return ClusterDocument(
         name=metadata.name,
@@ -178,7 +178,7 @@ def read_cluster(document: Any, at: Place) -> ClusterDocument:
         namespace=metadata.namespace or "",
         default_namespace=DEFAULT_NAMESPACE,
         account=account,
-        account_place=place,
+        account_path=path,
         secret=_secret_request(metadata),
         document={
             "labels": dict(metadata.labels),
@@ -198,7 +198,7 @@ def _secret_request(metadata: Metadata) -> SecretRequest | None:
     return SecretRequest(SecretChoice(None if name == metadata.name else name, metadata.namespace, role))
 
 
-def _account(metadata: Metadata, spec: EksClusterSpec, at: Place) -> tuple[str, Place]:
+def _account(metadata: Metadata, spec: EksClusterSpec, at: FieldPath) -> tuple[str, FieldPath]:
     """Name of the cloud account, and its place. The default credentials name none."""
     label = metadata.labels.get(ACCOUNT, "")
     name = spec.credentials.name if spec.credentials else DEFAULT_CREDENTIALS
@@ -318,7 +318,7 @@ def _without_empty(optional: Mapping[str, Any]) -> dict[str, Any]:
 
 # --- pointers ---------------------------------------------------------------------------------------------------------
 
-_PLACES: Mapping[str, tuple[str, ...]] = {
+_PATHS: Mapping[str, tuple[str, ...]] = {
     "kubeconfig_secret": ("metadata", "annotations", SECRET_CLUSTER),
     "name": ("metadata", "name"),
     "description": ("metadata", "annotations", DESCRIPTION),
@@ -331,7 +331,7 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "settings/support": ("spec", "kubernetesVersion"),
     "settings/namespace": ("metadata", "namespace"),
 }
-_POOL_PLACES: Mapping[str, tuple[str, ...]] = {
+_POOL_PATHS: Mapping[str, tuple[str, ...]] = {
     "instance_type": ("instanceType",),
     "disk_gib": ("diskSizeGb",),
     "count": ("nodeCount",),
@@ -342,13 +342,13 @@ _POOL_PLACES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def place_of(pointer_of_request: str) -> str:
+def path_of(pointer_of_request: str) -> str:
     """See ``cluster_manifests.ClusterForm``. What no field says is at ``/spec``."""
     parts = pointer_of_request.split("/")[1:]
     length = 2 if parts[:1] == ["settings"] else 1
-    start, below = _PLACES.get("/".join(parts[:length])), parts[length:]
+    start, below = _PATHS.get("/".join(parts[:length])), parts[length:]
     if start is None:
         return "/spec"
     if start[-1] == "nodePools" and len(below) > 1:
-        below = [below[0], *_POOL_PLACES.get(below[1], (below[1],)), *below[2:]]
+        below = [below[0], *_POOL_PATHS.get(below[1], (below[1],)), *below[2:]]
     return pointer(*start, *below)

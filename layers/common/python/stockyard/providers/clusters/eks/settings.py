@@ -234,12 +234,12 @@ class EksSettings(ClusterSettings):
         if self.subnet_cidrs is not None:
             faults = _subnet_faults(self.vpc_cidr, self.subnet_cidrs)
             if faults:
-                return [(("subnet_cidrs", *place), text) for place, text in faults]
+                return [(("subnet_cidrs", *path), text) for path, text in faults]
         try:
             layout.private_cidrs(self.vpc_cidr, self.public_cidrs())
         except ValueError as error:
-            place = "vpc_cidr" if self.subnet_cidrs is None else "subnet_cidrs"
-            return [((place,), str(error) if self.subnet_cidrs is not None else "has no room for all subnets")]
+            path = "vpc_cidr" if self.subnet_cidrs is None else "subnet_cidrs"
+            return [((path,), str(error) if self.subnet_cidrs is not None else "has no room for all subnets")]
         return []
 
     def _zone_faults(self) -> list[Fault]:

@@ -39,15 +39,15 @@ def _endpoint(provider: NodeProvider, account: CloudAccount | None) -> Iterator[
 
 
 def _properties(provider: NodeProvider) -> Iterator[Finding]:
-    places: list[tuple[tuple[str | int, ...], Mapping[str, str]]] = [(("properties",), provider.properties)]
+    field_paths: list[tuple[tuple[str | int, ...], Mapping[str, str]]] = [(("properties",), provider.properties)]
     for index, entry in enumerate(entries(provider)):
-        places.append((("spec", "nodeTypes", index, "properties"), entry.get("properties") or {}))
-    for place, properties in places:
+        field_paths.append((("spec", "nodeTypes", index, "properties"), entry.get("properties") or {}))
+    for field_path, properties in field_paths:
         for key, value in properties.items():
             if key.startswith(_NETWORK):
-                yield Finding(pointer(*place, key), f"{key}: networks of hosts are not set up by Stockyard.")
+                yield Finding(pointer(*field_path, key), f"{key}: networks of hosts are not set up by Stockyard.")
             if key == POWER_OFF and value not in ("true", "false"):
-                yield Finding(pointer(*place, key), "must be true or false")
+                yield Finding(pointer(*field_path, key), "must be true or false")
 
 
 def _names(provider: NodeProvider) -> Iterator[Finding]:
@@ -58,11 +58,11 @@ def _names(provider: NodeProvider) -> Iterator[Finding]:
             yield Finding(pointer("spec", "nodeTypes", index, "nodes"), text)
         for field in ("nodes", "nodeGroups"):
             for number, name in enumerate(entry.get(field) or ()):
-                place = pointer("spec", "nodeTypes", index, field, number)
+                field_path = pointer("spec", "nodeTypes", index, field, number)
                 if not is_name(name):
-                    yield Finding(place, "must be the name of one node or group: no pattern, and never all")
+                    yield Finding(field_path, "must be the name of one node or group: no pattern, and never all")
                 elif types.setdefault(f"{field}/{name}", str(entry["name"])) != entry["name"]:
-                    yield Finding(place, f"{name} is of type {types[f'{field}/{name}']} already")
+                    yield Finding(field_path, f"{name} is of type {types[f'{field}/{name}']} already")
 
 
 def _of_inventory(provider: NodeProvider, sheet: Sheet) -> Iterator[Finding]:
@@ -98,17 +98,17 @@ def _of_entry(
 ) -> Iterator[Finding]:
     for number, name in enumerate(entry.get("nodes") or ()):
         host = by_name.get(name)
-        place = pointer(*here, "nodes", number)
+        field_path = pointer(*here, "nodes", number)
         if host is None:
-            yield Finding(place, f"The inventory has no {name}.", warning=True)
+            yield Finding(field_path, f"The inventory has no {name}.", warning=True)
         elif host.why_not is not None and "compute node" in host.why_not:
-            yield Finding(place, f"{name} is no compute node.")
+            yield Finding(field_path, f"{name} is no compute node.")
     for number, name in enumerate(entry.get("nodeGroups") or ()):
-        place = pointer(*here, "nodeGroups", number)
+        field_path = pointer(*here, "nodeGroups", number)
         if groups is None:
-            yield Finding(place, "The head node does not tell its groups: name nodes instead.")
+            yield Finding(field_path, "The head node does not tell its groups: name nodes instead.")
         elif name not in groups:
-            yield Finding(place, f"The inventory has no group {name}.", warning=True)
+            yield Finding(field_path, f"The inventory has no group {name}.", warning=True)
 
 
 def _plan(hosts: Sequence[Any]) -> str:

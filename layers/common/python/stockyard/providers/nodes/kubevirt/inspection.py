@@ -113,21 +113,21 @@ def _of_template(
     block: Mapping[str, Any], entry: Mapping[str, Any], here: tuple[str | int, ...], settings: Mapping[str, str]
 ) -> Iterator[Finding]:
     template = template_of(block, entry)
-    place = _place(entry, here)
+    field_path = _path(entry, here)
     expected = {"apiVersion": API_VERSION, "kind": KIND}
     for name, value in expected.items():
         if template.get(name) not in (None, value):
-            yield Finding(pointer(*place, name), f"must be {value}, or absent")
+            yield Finding(pointer(*field_path, name), f"must be {value}, or absent")
     for path, text in NO_FIELDS.items():
         if path[-1] in mapping_at(template, path[:-1]):
-            yield Finding(pointer(*place, *path), text, warning=True)
-    misshapen = [Finding(pointer(*place, *path), f"must be {word}") for path, word in _misshapen(template)]
+            yield Finding(pointer(*field_path, *path), text, warning=True)
+    misshapen = [Finding(pointer(*field_path, *path), f"must be {word}") for path, word in _misshapen(template)]
     if misshapen:
         yield from misshapen
         return
     volumes = mapping_at(template, MACHINE).get("volumes")
     if not properties.has_image(settings) and not volumes:
-        yield Finding(pointer(*place), f"Node type {entry['name']} {_WITHOUT_IMAGE}.")
+        yield Finding(pointer(*field_path), f"Node type {entry['name']} {_WITHOUT_IMAGE}.")
 
 
 def _misshapen(template: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -142,7 +142,7 @@ def _misshapen(template: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], s
             yield path, "a list of objects"
 
 
-def _place(entry: Mapping[str, Any], here: tuple[str | int, ...]) -> tuple[str | int, ...]:
+def _path(entry: Mapping[str, Any], here: tuple[str | int, ...]) -> tuple[str | int, ...]:
     """Place of a node type's template in the document: its own, or the provider's where it has none."""
     member = next((name for name in (REPLACEMENT, CHANGE) if entry.get(name) is not None), None)
     return ("spec", BASE) if member is None else (*here, member)
@@ -205,7 +205,7 @@ def _refusals(
     matches = [match for match in _FAULT.finditer(text) if match["path"].lstrip(".").startswith(("spec", "metadata"))]
     name = entry["name"]
     if not matches:
-        yield Finding(pointer(*_place(entry, here)), f"The host refuses the template of node type {name}: {text}.")
+        yield Finding(pointer(*_path(entry, here)), f"The host refuses the template of node type {name}: {text}.")
     for match in matches:
         path, reason = match["path"].lstrip("."), match["reason"]
         words = f"The host refuses {path} of node type {name}: {reason}."
@@ -217,16 +217,16 @@ def _written_at(
 ) -> tuple[str | int, ...]:
     """The place in the document where a field of the merged template was written, as near as it can be told."""
     tokens = [name or (int(number) if number else -1) for name, number in _TOKEN.findall(path)]
-    best: tuple[str | int, ...] = _place(entry, here)
+    best: tuple[str | int, ...] = _path(entry, here)
     deepest = 0
-    for place, template in (
+    for field_path, template in (
         ((*here, REPLACEMENT), entry.get(REPLACEMENT)),
         ((*here, CHANGE), entry.get(CHANGE)),
         (("spec", BASE), block.get(BASE) if entry.get(REPLACEMENT) is None else None),
     ):
         reached = _walked(template, tokens)
         if len(reached) > deepest:
-            best, deepest = (*place, *reached), len(reached)
+            best, deepest = (*field_path, *reached), len(reached)
     return best
 
 

@@ -111,7 +111,7 @@ class ProfileReference(Part):
     @model_validator(mode="after")
     def _each_once(self) -> Self:
         faults = repeated([pack.name for pack in self.pack_values], "is the name of another one", "name")
-        check([(("packValues", *place), text) for place, text in faults])
+        check([(("packValues", *path), text) for path, text in faults])
         return self
 
 
@@ -188,7 +188,7 @@ class PoolCloudConfig(Part):
         if self.spot_market_options is not None and self.capacity_type != "spot":
             faults.append((("spotMarketOptions",), "is only for a pool whose capacityType is spot"))
         zones = [subnet.az for subnet in self.subnets]
-        faults += [(("subnets", *place), text) for place, text in repeated(zones, "another entry has this zone", "az")]
+        faults += [(("subnets", *path), text) for path, text in repeated(zones, "another entry has this zone", "az")]
         check(faults)
         return self
 

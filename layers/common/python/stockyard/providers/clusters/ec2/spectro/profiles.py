@@ -9,7 +9,7 @@ from stockyard.domain.values.pointers import pointer
 from stockyard.providers.clusters.ec2.spectro.models import ProfileReference, SpectroSpec
 
 PROFILES = ("spec", "profiles")
-_PLACES: Mapping[str, str] = {"name": "uid", "version": "uid", "variables": "variables", "pack_values": "packValues"}
+_PATHS: Mapping[str, str] = {"name": "uid", "version": "uid", "variables": "variables", "pack_values": "packValues"}
 
 
 def choices(spec: SpectroSpec) -> tuple[dict[str, Any], ...] | None:
@@ -53,11 +53,11 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def place_of(parts: Sequence[str]) -> str:
+def path_of(parts: Sequence[str]) -> str:
     """Place in the body that a pointer into a request names. What only packs have is below the profiles."""
     if parts[0] != "profiles":
         return pointer(*PROFILES, *parts)
     below = list(parts[1:])
     if len(below) > 1:
-        below[1] = _PLACES.get(below[1], below[1])
+        below[1] = _PATHS.get(below[1], below[1])
     return pointer(*PROFILES, *below)

@@ -11,7 +11,7 @@ from typing import Any
 
 from stockyard.domain.clusters.manifests import DESCRIPTION, ClusterDocument
 from stockyard.domain.models.base import read, without_nulls
-from stockyard.domain.nodes.manifests import Place
+from stockyard.domain.nodes.manifests import FieldPath
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.pointers import pointer
 from stockyard.providers.clouds.aws import DEFAULT_REGION
@@ -49,7 +49,7 @@ _STRATEGY_OF = {name: own_name for own_name, name in _STRATEGIES.items()}
 # --- from a document --------------------------------------------------------------------------------------------------
 
 
-def read_cluster(document: Any, at: Place) -> ClusterDocument:
+def read_cluster(document: Any, at: FieldPath) -> ClusterDocument:
     """See ``cluster_manifests.ClusterForm``."""
     body: SpectroDocument = read(SpectroDocument, without_nulls(document), at=at)
     metadata, spec = body.metadata, body.spec
@@ -67,7 +67,7 @@ def read_cluster(document: Any, at: Place) -> ClusterDocument:
         description=described or _usual_description(metadata.name),
         is_described=bool(described),
         account=spec.cloud_account_uid,
-        account_place=(*at, "spec", "cloudAccountUid"),
+        account_path=(*at, "spec", "cloudAccountUid"),
         tags=dict(metadata.labels),
         profiles=spectro_profiles.choices(spec),
         document={
@@ -280,7 +280,7 @@ def _strategy_of(strategy: Mapping[str, Any]) -> dict[str, Any]:
 # --- pointers ---------------------------------------------------------------------------------------------------------
 
 _POOLS = ("spec", "machinepoolconfig")
-_PLACES: Mapping[str, tuple[str, ...]] = {
+_PATHS: Mapping[str, tuple[str, ...]] = {
     "name": ("metadata", "name"),
     "description": ("metadata", "annotations", DESCRIPTION),
     "cloud_account_id": ("spec", "cloudAccountUid"),
@@ -292,7 +292,7 @@ _PLACES: Mapping[str, tuple[str, ...]] = {
     "settings/ssh_cidrs": ("metadata", "annotations", SSH_CIDRS),
     f"settings/{GROUPS}": _POOLS,
 }
-_POOL_PLACES: Mapping[str, tuple[str, ...]] = {
+_POOL_PATHS: Mapping[str, tuple[str, ...]] = {
     "name": ("poolConfig", "name"),
     "min_size": ("poolConfig", "minSize"),
     "max_size": ("poolConfig", "maxSize"),
@@ -307,16 +307,16 @@ _POOL_PLACES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def place_of(pointer_of_request: str) -> str:
+def path_of(pointer_of_request: str) -> str:
     """See ``cluster_manifests.ClusterForm``. What is said of the control plane or of zones alone is at the pools; what
     no field says is at ``/spec``."""
     parts = pointer_of_request.split("/")[1:]
     if parts[:1] in (["profiles"], ["packs"], ["objects"]):
-        return spectro_profiles.place_of([part.replace("~1", "/").replace("~0", "~") for part in parts])
+        return spectro_profiles.path_of([part.replace("~1", "/").replace("~0", "~") for part in parts])
     length = 2 if parts[:1] == ["settings"] else 1
-    start, below = _PLACES.get("/".join(parts[:length])), parts[length:]
+    start, below = _PATHS.get("/".join(parts[:length])), parts[length:]
     if start is None:
         return pointer(*(_POOLS if parts[:1] == ["settings"] else ("spec",)))
     if start == _POOLS and len(below) > 1:
-        below = [below[0], *_POOL_PLACES.get(below[1], (below[1],)), *below[2:]]
+        below = [below[0], *_POOL_PATHS.get(below[1], (below[1],)), *below[2:]]
     return pointer(*start, *below)
