@@ -188,8 +188,8 @@ class KubeStore:
         """The end of a generated name: five letters that no other one has."""
         number, letters = self._made * 7919 + 104729, ""
         for _ in range(5):
-            number, place = divmod(number, len(_LETTERS))
-            letters += _LETTERS[place]
+            number, digit = divmod(number, len(_LETTERS))
+            letters += _LETTERS[digit]
         return letters
 
     def load(self, objects: Mapping[Key, Object]) -> None:

@@ -57,8 +57,8 @@ def _of_disks(disks: Sequence[Mapping[str, Any]], volumes: Sequence[Mapping[str,
     names = {volume["name"] for volume in volumes}
     counts = Counter(disk["name"] for disk in disks)
     orders: Counter[int] = Counter(disk["bootOrder"] for disk in disks if "bootOrder" in disk)
-    for place, disk in enumerate(disks):
-        here = f"{_SPEC}.domain.devices.disks[{place}]"
+    for index, disk in enumerate(disks):
+        here = f"{_SPEC}.domain.devices.disks[{index}]"
         if disk["name"] not in names:
             yield f"{here}.name", f"{here}.name '{disk['name']}' not found."
         if counts[disk["name"]] > 1:
@@ -71,8 +71,8 @@ def _of_disks(disks: Sequence[Mapping[str, Any]], volumes: Sequence[Mapping[str,
 
 def _of_volumes(volumes: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
     counts = Counter(volume["name"] for volume in volumes)
-    for place, volume in enumerate(volumes):
-        here = f"{_SPEC}.volumes[{place}]"
+    for index, volume in enumerate(volumes):
+        here = f"{_SPEC}.volumes[{index}]"
         if counts[volume["name"]] > 1:
             yield f"{here}.name", f"{here} and another volume must not have the same Name."
         if len(volume.keys() - {"name"}) != 1:
@@ -93,16 +93,16 @@ def _of_cloud_init(cloud_init: Mapping[str, Any], here: str) -> Iterator[Fault]:
 def _of_networks(interfaces: Sequence[Mapping[str, Any]], networks: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
     kinds = {network["name"]: network.keys() - {"name"} for network in networks}
     names = {interface["name"] for interface in interfaces}
-    for place, interface in enumerate(interfaces):
-        here = f"{_SPEC}.domain.devices.interfaces[{place}]"
+    for index, interface in enumerate(interfaces):
+        here = f"{_SPEC}.domain.devices.interfaces[{index}]"
         if interface["name"] not in kinds:
             yield f"{here}.name", f"{here}.name '{interface['name']}' not found."
         elif "masquerade" in interface and "pod" not in kinds[interface["name"]]:
             yield f"{here}.name", "Masquerade interface only implemented with pod network"
         if len(interface.keys() & _BINDINGS) > 1:
             yield here, f"{here} must have only one binding"
-    for place, network in enumerate(networks):
-        here = f"{_SPEC}.networks[{place}]"
+    for index, network in enumerate(networks):
+        here = f"{_SPEC}.networks[{index}]"
         if network["name"] not in names:
             yield f"{here}.name", f"{here}.name '{network['name']}' not found."
         if len(kinds[network["name"]]) != 1:
@@ -112,8 +112,8 @@ def _of_networks(interfaces: Sequence[Mapping[str, Any]], networks: Sequence[Map
 def _of_data_volumes(templates: Sequence[Mapping[str, Any]], volumes: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
     used = {(volume.get("dataVolume") or {}).get("name") for volume in volumes}
     used |= {(volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in volumes}
-    for place, template in enumerate(templates):
-        here = f"spec.dataVolumeTemplates[{place}]"
+    for index, template in enumerate(templates):
+        here = f"spec.dataVolumeTemplates[{index}]"
         name = (template.get("metadata") or {}).get("name")
         inner = template["spec"]
         if not name:

@@ -63,8 +63,8 @@ def _on_node(problem: Mapping[str, Json], node: Mapping[str, Json], placed: Sequ
             yield f"{amount} of {name}, and it has {node['allocatable'].get(name, 0)}"
     on_it = [*placed, *node.get("pods", ())]
     ports = [ports_of(pod) for pod in (*on_it, *daemons_on(problem, node))]
-    if any(_clash(port, other) for place in range(len(placed)) for port in ports[place]
-           for other_ports in ports[place + 1 :] for other in other_ports):  # fmt: skip
+    if any(_clash(port, other) for index in range(len(placed)) for port in ports[index]
+           for other_ports in ports[index + 1 :] for other in other_ports):  # fmt: skip
         yield "one port twice"
     attached = Counter(volume["driver"] for pod in on_it for volume in pod.get("volumes", ()))
     for driver, most in node.get("attach", {}).items():
@@ -187,10 +187,10 @@ def _final(
     there = [(pod, node) for node in problem["nodes"] for pod in node.get("pods", ())]
     there += [(pods[name], nodes[where]) for name, where in plan["where"].items()]
     problems = []
-    for place, (pod, node) in enumerate(there):
+    for index, (pod, node) in enumerate(there):
         if pod["name"] not in plan["where"]:
             continue  # what was there before is nobody's fault
-        rest_of_pods = there[:place] + there[place + 1 :]
+        rest_of_pods = there[:index] + there[index + 1 :]
         problems += [f"{pod['name']} at the end: {text}" for text in _repelled(pod, node, rest_of_pods, spaces)]
         for spread in pod.get("spreads", ()):
             if spread["hard"] and spread["key"] == HOSTNAME and pod["name"] in plan["where"]:

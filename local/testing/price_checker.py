@@ -66,8 +66,8 @@ def certificate_faults(problem: Problem, answer: Answer) -> list[str]:
         return [*wrong, "there is no factor"]
     for number, offer in enumerate(problem["offers"]):
         classes = {
-            proof["classes"][place]
-            for place, shape in enumerate(problem["shapes"])
+            proof["classes"][index]
+            for index, shape in enumerate(problem["shapes"])
             if number in shape["offers"] and fits(shape["requests"], offer["room"])
         }
         worth = sum(
@@ -80,10 +80,10 @@ def certificate_faults(problem: Problem, answer: Answer) -> list[str]:
     for shape, count in answer["unplaced"]:
         placed[shape] -= count
     total = Fraction(0)
-    for place, shape in enumerate(problem["shapes"]):
-        group = proof["classes"][place]
+    for index, shape in enumerate(problem["shapes"]):
+        group = proof["classes"][index]
         total += sum(
-            placed[place] * value * amount for value, amount in zip(values[group], shape["requests"], strict=True)
+            placed[index] * value * amount for value, amount in zip(values[group], shape["requests"], strict=True)
         )
     for room in problem["spaces"]:
         total -= sum(

@@ -57,7 +57,7 @@ def _sets(store: KubeStore, key: Key, document: Object) -> dict[Key, Object]:
 
 def _hash(template: Object) -> str:
     number = int.from_bytes(hashlib.sha256(json.dumps(template, sort_keys=True).encode()).digest()[:8], "big")
-    return "".join(_LETTERS[number // len(_LETTERS) ** place % len(_LETTERS)] for place in range(10))
+    return "".join(_LETTERS[number // len(_LETTERS) ** digit % len(_LETTERS)] for digit in range(10))
 
 
 def _make(store: KubeStore, key: Key, document: Object, template: Object, template_hash: str) -> Key:

@@ -123,8 +123,8 @@ def addressed(spec: Mapping[str, Any], number: int) -> Object:
     """The specification of a service with its type and an address, which the number decides."""
     if spec.get("clusterIP") or spec.get("type") == "ExternalName":
         return dict(spec)
-    place = number % 60_000
-    return {"type": "ClusterIP", **spec, "clusterIP": f"10.96.{1 + place // 250}.{1 + place % 250}"}
+    index = number % 60_000
+    return {"type": "ClusterIP", **spec, "clusterIP": f"10.96.{1 + index // 250}.{1 + index % 250}"}
 
 
 def _tell_of_waiting_pods(store: KubeStore) -> None:

@@ -44,33 +44,33 @@ def read(body: bytes) -> Object:
 
 def _entries(data: bytes) -> Iterator[tuple[int, Any]]:
     """Number and value of each field: a number, or bytes."""
-    place = 0
-    while place < len(data):
-        tag, place = _varint(data, place)
+    offset = 0
+    while offset < len(data):
+        tag, offset = _varint(data, offset)
         number, form = tag >> 3, tag & 7
         if form == _VARINT:
-            value, place = _varint(data, place)
+            value, offset = _varint(data, offset)
             yield number, value
             continue
         length = _WIDTHS.get(form)
         if length is None:
             if form != _LENGTH:
                 raise ValueError(f"no field is written as {form}")
-            length, place = _varint(data, place)
-        if place + length > len(data):
+            length, offset = _varint(data, offset)
+        if offset + length > len(data):
             raise ValueError("the data ends within a field")
-        yield number, data[place : place + length]
-        place += length
+        yield number, data[offset : offset + length]
+        offset += length
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
+def _varint(data: bytes, offset: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        byte = data[place]
+        byte = data[offset]
         value |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
+        offset, shift = offset + 1, shift + 7
         if byte < 128:
-            return value, place
+            return value, offset
 
 
 def _message(data: bytes, type_name: str) -> Object:

@@ -59,8 +59,8 @@ def _misfits(value: Any, schema: Schema, path: str) -> Iterator[str]:
             else:
                 yield from _misfits(item, inner, f"{path}.{name}")
     elif kind == "array" and isinstance(value, list):
-        for place, item in enumerate(value):
-            yield from _misfits(item, schema.get("items", {}), f"{path}[{place}]")
+        for index, item in enumerate(value):
+            yield from _misfits(item, schema.get("items", {}), f"{path}[{index}]")
     elif kind in ("integer", "number"):
         if isinstance(value, bool) or not isinstance(value, int | float):
             names = {str: "string", bool: "bool", list: "list"}
@@ -101,8 +101,8 @@ def unknown_fields(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
             else:
                 yield from unknown_fields(item, inner, here)
     elif isinstance(value, list):
-        for place, item in enumerate(value):
-            yield from unknown_fields(item, schema.get("items", {OPEN: True}), f"{path}[{place}]")
+        for index, item in enumerate(value):
+            yield from unknown_fields(item, schema.get("items", {OPEN: True}), f"{path}[{index}]")
 
 
 def stored(value: Any, schema: Schema) -> Any:

@@ -70,8 +70,8 @@ def _of(value: Any, schema: Schema, path: str) -> Iterator[Cause]:
         yield from _of_object(value, schema, path)
     elif kind == "array":
         yield from _of_count(value, schema, path, "Items")
-        for place, item in enumerate(value):
-            yield from _of(item, schema.get("items", {}), f"{path}[{place}]")
+        for index, item in enumerate(value):
+            yield from _of(item, schema.get("items", {}), f"{path}[{index}]")
     else:
         yield from _of_scalar(value, schema, path)
 

@@ -86,13 +86,13 @@ def _value(steps: Sequence[str | tuple[str]], text: str) -> Any:
 def _assign(patch: dict[str, Any], record: Any, steps: Sequence[str | tuple[str]], value: Any, path: str) -> None:
     """Sets the field in ``patch``; below a list in a copy of the record's list."""
     target: Any = patch
-    for place, step in enumerate(steps):
-        last, key = place == len(steps) - 1, _key(target, step, path)
+    for position, step in enumerate(steps):
+        last, key = position == len(steps) - 1, _key(target, step, path)
         if last:
             target[key] = value
             return
         current = record.get(step) if isinstance(step, str) and isinstance(record, Mapping) else None
-        follows_item = isinstance(steps[place + 1], tuple)
+        follows_item = isinstance(steps[position + 1], tuple)
         if isinstance(step, tuple):
             record = target[key]
         else:

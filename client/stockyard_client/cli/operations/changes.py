@@ -102,7 +102,7 @@ def resized(group: str, floor: int | None, most: int | None) -> Patch:
 
     def patch(cluster: Cluster) -> dict[str, Any]:
         groups = list(cluster.settings.get("node_groups") or ())
-        index = next((place for place, entry in enumerate(groups) if entry.get("name") == group), None)
+        index = next((number for number, entry in enumerate(groups) if entry.get("name") == group), None)
         if index is None:
             raise BadInput(f"the settings of cluster {cluster.name} have no node group {group}")
         entry = dict(groups[index])

@@ -148,8 +148,8 @@ class _Lines(Generic[M]):
         # the last column needs no width; the others only grow
         last = len(row) - 1
         self._widths = [
-            width if place == last else max(width, cells(text))
-            for place, (width, text) in enumerate(zip(self._widths, row, strict=True))
+            width if index == last else max(width, cells(text))
+            for index, (width, text) in enumerate(zip(self._widths, row, strict=True))
         ]
 
     def _line(self, row: Sequence[str]) -> None:

@@ -78,23 +78,23 @@ def write_table(
     """Writes the rows below the headings. ``give`` has a number for each column that may be shortened on a terminal,
     the highest first, and is left out there when it is empty; elsewhere nothing is. ``spare`` says which columns are
     left out where that is not enough."""
-    places, gap = list(range(len(headings))), GAP
-    widths = [max(cells(row[place]) for row in [headings, *rows]) for place in places]
+    indexes, gap = list(range(len(headings))), GAP
+    widths = [max(cells(row[index]) for row in [headings, *rows]) for index in indexes]
     room = context.room
     if room is not None and _length(widths, gap) > room:
         gap = NARROW_GAP
-        places = _needed(headings, rows, give)
-        places = spared(places, widths, headings, give, spare, room)
-        widths = [widths[place] for place in places]
-        names, yields = [headings[place] for place in places], [give[place] for place in places] if give else []
+        indexes = _needed(headings, rows, give)
+        indexes = spared(indexes, widths, headings, give, spare, room)
+        widths = [widths[index] for index in indexes]
+        names, yields = [headings[index] for index in indexes], [give[index] for index in indexes] if give else []
         widths = fitted(widths, names, yields, room)
     for number, row in enumerate([headings, *rows]):
         line = Text()
-        for position, place in enumerate(places):
-            text = ellipsis(row[place], widths[position], context.out.encoding)
+        for position, index in enumerate(indexes):
+            text = ellipsis(row[index], widths[position], context.out.encoding)
             # the last column is not padded: no line ends in blanks
-            part = padded(text, widths[position] + gap) if position < len(places) - 1 else text
-            line.append(part, style="bold" if number == 0 else style_of(row[place]))
+            part = padded(text, widths[position] + gap) if position < len(indexes) - 1 else text
+            line.append(part, style="bold" if number == 0 else style_of(row[index]))
         line.rstrip()
         context.out.print(line, soft_wrap=True)
 
@@ -102,14 +102,14 @@ def write_table(
 def _needed(headings: Sequence[str], rows: Sequence[Sequence[str]], give: Sequence[int]) -> list[int]:
     """The columns without those that may give and are empty in all rows."""
     return [
-        place
-        for place in range(len(headings))
-        if not (give and give[place]) or any(row[place].strip(" -") for row in rows)
+        index
+        for index in range(len(headings))
+        if not (give and give[index]) or any(row[index].strip(" -") for row in rows)
     ]
 
 
 def spared(
-    places: Sequence[int],
+    indexes: Sequence[int],
     widths: Sequence[int],
     headings: Sequence[str],
     give: Sequence[int],
@@ -117,17 +117,17 @@ def spared(
     room: int,
 ) -> list[int]:
     """The columns without as many of those that can be spared as the others need to be read."""
-    kept_places = list(places)
-    for candidate in [place for place in places if spare and spare[place]]:
-        own_widths = [widths[place] for place in kept_places]
+    kept_columns = list(indexes)
+    for candidate in [index for index in indexes if spare and spare[index]]:
+        own_widths = [widths[index] for index in kept_columns]
         found_widths = fitted(
-            own_widths, [headings[place] for place in kept_places], [give[place] for place in kept_places], room
+            own_widths, [headings[index] for index in kept_columns], [give[index] for index in kept_columns], room
         )
         needed = all(width >= min(full, READABLE_WIDTH) for width, full in zip(found_widths, own_widths, strict=True))
         if needed and _length(found_widths, NARROW_GAP) <= room:
             break
-        kept_places.remove(candidate)
-    return kept_places
+        kept_columns.remove(candidate)
+    return kept_columns
 
 
 def _length(widths: Sequence[int], gap: int) -> int:
@@ -138,12 +138,12 @@ def fitted(widths: Sequence[int], headings: Sequence[str], give: Sequence[int], 
     """The widths of columns for lines of ``room`` cells, as far as the flexible columns can shrink."""
     found_widths = list(widths)
     excess = _length(widths, NARROW_GAP) - room
-    for place in sorted(range(len(give)), key=lambda place: -give[place]):
-        if excess <= 0 or not give[place]:
+    for index in sorted(range(len(give)), key=lambda index: -give[index]):
+        if excess <= 0 or not give[index]:
             break
-        least = min(found_widths[place], max(LEAST_WIDTH, cells(headings[place])))
-        less = min(excess, found_widths[place] - least)
-        found_widths[place] -= less
+        least = min(found_widths[index], max(LEAST_WIDTH, cells(headings[index])))
+        less = min(excess, found_widths[index] - least)
+        found_widths[index] -= less
         excess -= less
     return found_widths
 

@@ -29,8 +29,8 @@ def _lines(
     """Nodes of the tree, each with the text before it: first the node itself, then all that is below it."""
     yield here, document
     children = list(document.get("children") or ())
-    for place, child in enumerate(children):
-        branch, straight = guides[place == len(children) - 1]
+    for index, child in enumerate(children):
+        branch, straight = guides[index == len(children) - 1]
         yield from _lines(child, guides, below + branch, below + straight)
 
 

@@ -51,7 +51,7 @@ class Lines(Generic[R]):
         self._columns = printer.columns_of(wide=form is Form.WIDE)
         self._widths = [max(len(c.heading), _ROOM.get(c.heading, 0)) for c in self._columns]
         self._shown: dict[str, list[str]] = {}
-        self._places = list(range(len(self._columns)))
+        self._kept_columns = list(range(len(self._columns)))
         self._has_heading = self._is_narrow = False
 
     def start(self, records: Mapping[str, R]) -> None:
@@ -66,16 +66,16 @@ class Lines(Generic[R]):
         """A record that may have changed; a table shows only what is seen in it."""
         row, before = self._row(record), self._shown.get(key)
         lasting = [
-            place for place, column in enumerate(self._columns) if not column.is_age and column.heading != "UPDATED"
+            index for index, column in enumerate(self._columns) if not column.is_age and column.heading != "UPDATED"
         ]
-        unchanged = before is not None and all(before[place] == row[place] for place in lasting)
+        unchanged = before is not None and all(before[index] == row[index] for index in lasting)
         if not unchanged or self._form in {Form.JSON, Form.YAML}:
             self._write(key, record, row)
 
     def removed(self, key: str, record: R) -> None:
         """A record that is there no more, as it was last."""
-        place = next((p for p, column in enumerate(self._columns) if column.heading in STATES), None)
-        row = [DELETED if p == place else text for p, text in enumerate(self._row(record))]
+        index = next((p for p, column in enumerate(self._columns) if column.heading in STATES), None)
+        row = [DELETED if p == index else text for p, text in enumerate(self._row(record))]
         self._write(key, record, row, deleted=True)
         self._shown.pop(key, None)
 
@@ -104,7 +104,7 @@ class Lines(Generic[R]):
 
     def _print(self, row: list[str], *, heading: bool = False) -> None:
         out, room, gap = self._context.out, self._context.room, GAP
-        widths = [self._widths[place] for place in self._places]
+        widths = [self._widths[index] for index in self._kept_columns]
         if room is not None:
             front = sum(widths[:-1]) + gap * (len(widths) - 1)
             if self._is_narrow or front + LEAST_WIDTH > room:
@@ -112,9 +112,9 @@ class Lines(Generic[R]):
             else:
                 widths[-1] = room - front
         line = Text()
-        for place, width in zip(self._places, widths, strict=True):
-            part = row[place] if room is None else ellipsis(row[place], width, out.encoding)
-            line.append(padded(part, width + gap), style="bold" if heading else style_of(row[place]))
+        for index, width in zip(self._kept_columns, widths, strict=True):
+            part = row[index] if room is None else ellipsis(row[index], width, out.encoding)
+            line.append(padded(part, width + gap), style="bold" if heading else style_of(row[index]))
         line.rstrip()
         out.print(line, soft_wrap=True)
 
@@ -123,9 +123,13 @@ class Lines(Generic[R]):
         headings, give = [column.heading for column in self._columns], [column.give for column in self._columns]
         if not self._is_narrow:
             self._is_narrow = True
-            self._places = spared(self._places, self._widths, headings, give, [c.spare for c in self._columns], room)
-        places = self._places
-        return fitted([self._widths[p] for p in places], [headings[p] for p in places], [give[p] for p in places], room)
+            self._kept_columns = spared(
+                self._kept_columns, self._widths, headings, give, [c.spare for c in self._columns], room
+            )
+        indexes = self._kept_columns
+        return fitted(
+            [self._widths[p] for p in indexes], [headings[p] for p in indexes], [give[p] for p in indexes], room
+        )
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def money(amount: float | None, digits: int) -> str:
     return "unknown" if amount is None else f"{amount:,.{digits}f}"
 
 
-def _place(line: CostLine) -> str:
+def _location(line: CostLine) -> str:
     return line.cluster or line.cluster_id or "(no cluster)"
 
 
@@ -50,8 +50,8 @@ def _pool(line: CostLine) -> str:
 
 
 _KEYS: dict[By, tuple[tuple[str, ...], Callable[[CostLine], tuple[str, ...]]]] = {
-    By.CLUSTER: (("CLUSTER",), lambda line: (_place(line),)),
-    By.POOL: (("CLUSTER", "POOL"), lambda line: (_place(line), _pool(line))),
+    By.CLUSTER: (("CLUSTER",), lambda line: (_location(line),)),
+    By.POOL: (("CLUSTER", "POOL"), lambda line: (_location(line), _pool(line))),
     By.TYPE: (("TYPE", "CAPACITY"), lambda line: (line.type, line.capacity_type or "")),
 }
 
@@ -75,13 +75,13 @@ def _sum(first: float | None, second: float | None) -> float | None:
     return None if first is None or second is None else first + second
 
 
-def _part(place: int, row: CostRow) -> str:
-    return row.name[place]
+def _part(index: int, row: CostRow) -> str:
+    return row.name[index]
 
 
 def _printer(by: By) -> Printer[CostRow]:
     headings = _KEYS[by][0]
-    names = [Column(heading, partial(_part, place), give=place + 1) for place, heading in enumerate(headings)]
+    names = [Column(heading, partial(_part, index), give=index + 1) for index, heading in enumerate(headings)]
     return Printer(
         (
             *names,

@@ -26,8 +26,8 @@ class HostPort:
 
     def conflicts(self, port_in_use: HostPort) -> bool:
         """Whether both cannot be on one node."""
-        same_place = not self.address or not port_in_use.address or self.address == port_in_use.address
-        return same_place and self.port == port_in_use.port and self.protocol == port_in_use.protocol
+        same_address = not self.address or not port_in_use.address or self.address == port_in_use.address
+        return same_address and self.port == port_in_use.port and self.protocol == port_in_use.protocol
 
 
 class PortsInUse:
@@ -84,7 +84,7 @@ class PortTable:
             memo_key = tuple(sorted((address, tuple(numbers)) for address, numbers in addresses.items()))
             if memo_key not in alike:
                 listed = [HostPort(number, protocol, address) for address in addresses]
-                bit = {port: 1 << count + place for place, port in enumerate(listed)}
+                bit = {port: 1 << count + index for index, port in enumerate(listed)}
                 alike[memo_key] = {
                     port.address: PortBits(bit[port], sum(bit[other] for other in listed if port.conflicts(other)))
                     for port in listed

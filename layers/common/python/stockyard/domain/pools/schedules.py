@@ -30,8 +30,8 @@ _NAMED: Mapping[str, str] = {
     "@hourly": "0 * * * *",
 }
 _NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTHS = {name: place for place, name in enumerate(_NAMES, 1)}
-_WEEKDAYS = {name: place for place, name in enumerate(("sun", "mon", "tue", "wed", "thu", "fri", "sat"))}
+_MONTHS = {name: index for index, name in enumerate(_NAMES, 1)}
+_WEEKDAYS = {name: index for index, name in enumerate(("sun", "mon", "tue", "wed", "thu", "fri", "sat"))}
 _PREFIXES = ("TZ=", "CRON_TZ=")
 _ANY = ("*", "?")
 _SECOND, _DAY = timedelta(seconds=1), timedelta(days=1)

@@ -21,8 +21,8 @@ _THOUSANDTHS: Mapping[str, tuple[int, int]] = {
     "u": (1, 10**3),
     "m": (1, 1),
     "": (10**3, 1),
-    **{suffix: (1000 ** (place + 2), 1) for place, suffix in enumerate("kMGTPE")},
-    **{f"{suffix}i": (1000 * 1024 ** (place + 1), 1) for place, suffix in enumerate("KMGTPE")},
+    **{suffix: (1000 ** (power + 2), 1) for power, suffix in enumerate("kMGTPE")},
+    **{f"{suffix}i": (1000 * 1024 ** (power + 1), 1) for power, suffix in enumerate("KMGTPE")},
 }
 """The value of each suffix in thousandths, as a fraction (numerator, denominator)."""
 _DECIMAL = ("E", "P", "T", "G", "M", "k", "", "m")

@@ -77,11 +77,11 @@ def preferred(accept: str, offers: Sequence[str]) -> str:
         name, *parameters = (piece.strip() for piece in part.split(";"))
         values = dict(parameter.partition("=")[::2] for parameter in parameters)
         weight = float(values["q"]) if _WEIGHT.fullmatch(values.get("q", "")) else 1.0
-        for place, offer in enumerate(offers):
+        for position, offer in enumerate(offers):
             media, _, own = offer.partition(";")
             fits = name == media or name == f"{media.partition('/')[0]}/*" or name == "*/*"
             if fits and ("version" not in values or f"version={values['version']};" in f"{own};"):
-                weights[place] = max(weights[place], weight)
+                weights[position] = max(weights[position], weight)
     return offers[weights.index(max(weights))]
 
 

@@ -71,7 +71,7 @@ class Arrivals:
         for node in new:
             free = free_of(node, self._resources, self._volumes)
             rooms.append((node, free, free))
-        fits = all(self._places(order, rooms, style) for order, style in self._orders(nodes))
+        fits = all(self._fits_in_order(order, rooms, style) for order, style in self._orders(nodes))
         self.spent += self._hosts.spent - before
         return fits
 
@@ -96,7 +96,7 @@ class Arrivals:
             chance.shuffle(listed)
             yield listed, SPREADS
 
-    def _places(
+    def _fits_in_order(
         self, pods: Sequence[Pod], rooms: Sequence[tuple[Node, Sequence[int], Sequence[int]]], style: int
     ) -> bool:
         self.spent += len(rooms) + 2 * len(pods)
@@ -114,8 +114,8 @@ class Arrivals:
         for pod in pods:
             pod_class = self._classes[pod]
             passed: list[tuple[float, int]] = []
-            place = -1
-            while heap and place < 0:
+            chosen_room = -1
+            while heap and chosen_room < 0:
                 entry = heappop(heap)
                 number = entry[1]
                 if (
@@ -123,18 +123,18 @@ class Arrivals:
                     and self._may(pod_class, number, rooms, may)
                     and self._hosts.allow(pod, arrived.get(number, ()))
                 ):
-                    place = number
+                    chosen_room = number
                 else:
                     passed.append(entry)
             self.spent += len(passed)
             for entry in passed:
                 heappush(heap, entry)
-            if place < 0:
+            if chosen_room < 0:
                 return False
-            free[place] = list(map(int.__sub__, free[place], pod_class.requests))
-            arrived.setdefault(place, []).append(pod)
-            if all(map(int.__le__, smallest, free[place])):
-                heappush(heap, (style * self._used(free[place], rooms[place][2]), place))
+            free[chosen_room] = list(map(int.__sub__, free[chosen_room], pod_class.requests))
+            arrived.setdefault(chosen_room, []).append(pod)
+            if all(map(int.__le__, smallest, free[chosen_room])):
+                heappush(heap, (style * self._used(free[chosen_room], rooms[chosen_room][2]), chosen_room))
         return True
 
     def _may(

@@ -60,7 +60,7 @@ class _Trial:
     def __init__(self, solver: Solver) -> None:
         self._solver, self._known, self._meter = solver, solver.known_nodes, solver.meter
         self._classes = {pod_class.pod: pod_class for pod_class in solver.classes}
-        self._place = {pod_class.pod: place for place, pod_class in enumerate(solver.classes)}
+        self._index = {pod_class.pod: index for index, pod_class in enumerate(solver.classes)}
         self._numbers = {entry.node.name: number for number, entry in enumerate(self._known.nodes)}
         self._room: dict[PodClass, tuple[int, int]] = {}
 
@@ -71,7 +71,7 @@ class _Trial:
         own = ~(1 << self._numbers[candidate.name])
         states: dict[int, int] = {}
         homeless: list[tuple[PodClass, int]] = []
-        for pod, count in sorted(candidate.pods, key=lambda entry: self._place[entry[0]]):
+        for pod, count in sorted(candidate.pods, key=lambda entry: self._index[entry[0]]):
             pod_class = self._classes[pod]
             without_room = self._fill(pod_class, count, own, states)
             if without_room:

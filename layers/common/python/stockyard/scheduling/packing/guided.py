@@ -171,7 +171,7 @@ class RuledPart:
         """The problem of the search for price."""
         solver, limits = self.solver, [most for _, most in self._rules.values()]
         masks = {
-            mask: sum(1 << place for place, number in enumerate(self.offers) if mask >> number & 1)
+            mask: sum(1 << index for index, number in enumerate(self.offers) if mask >> number & 1)
             for mask in {part.mask for part in self.parts}
         }
         rows = [solver.rows.rows[number] for number in self.offers]
@@ -198,7 +198,7 @@ class RuledPart:
             return None
         problem = self.problem
         total = sum(node.state.row.price for node in self.solver.planned) * NANO
-        barred = sum(1 << place for place, offer in enumerate(problem.offers) if offer.price < total * share)
+        barred = sum(1 << index for index, offer in enumerate(problem.offers) if offer.price < total * share)
         shapes = tuple(replace(shape, offers=shape.offers & ~barred) for shape in problem.shapes)
         if not all(shape.offers for shape in shapes):
             return None

@@ -185,10 +185,10 @@ def volumes_of(problem: Problem) -> dict[str, int]:
 def free_of(node: Node, resources: Sequence[str], volumes: Mapping[str, int]) -> list[int]:
     """Free amount of each resource on a node; ``volumes`` are the places of a node that limits none."""
     free = [node.free.get(name, 0) for name in resources]
-    for place, name in enumerate(resources):
+    for index, name in enumerate(resources):
         if name in volumes:
             driver = name.removeprefix(VOLUMES)
-            free[place] = 1000 * node.attachable[driver] if driver in node.attachable else volumes[name]
+            free[index] = 1000 * node.attachable[driver] if driver in node.attachable else volumes[name]
     return free
 
 

@@ -192,10 +192,10 @@ class Rows(RowSource):
         for name, total in zip(names, totals, strict=True):
             if total > 0:
                 amounts, masks = self._thresholds.get(name) or self._threshold(name)
-                place = bisect_left(amounts, total)
-                if place == len(amounts):
+                index = bisect_left(amounts, total)
+                if index == len(amounts):
                     return 0
-                rows &= masks[place]
+                rows &= masks[index]
         return rows
 
     def within(self, pool: int, remaining: Mapping[str, int]) -> int:

@@ -236,8 +236,8 @@ class Solver(ManyPods):
             meter.spent += 1 + self.ports.steps_a_look
             if step.number in refusing:
                 continue
-            place = self._host(pod_class, level, step)
-            if place is None:
+            position = self._host(pod_class, level, step)
+            if position is None:
                 continue
             possible, row = step.possible, step.row
             if self.limits.binds(step.state.pool):
@@ -255,7 +255,7 @@ class Solver(ManyPods):
                 self.tempted = True
                 if self._split and self._in_new(pod_class, level, domains, mask, step.added - EPSILON):
                     return True
-            node = step.state.nodes.pop(place)
+            node = step.state.nodes.pop(position)
             state, totals = step.state, step.totals
             self._enter(pod_class, level, node, state.pool, possible, totals, state.ports, row, state.row, domains)
             return True
@@ -272,10 +272,10 @@ class Solver(ManyPods):
         if pod_class.ports.refused & state.ports:
             return None
         nodes = state.nodes
-        place = len(nodes) - 1
+        position = len(nodes) - 1
         if not level.host_rules:
-            return place
-        newest = nodes[place].name
+            return position
+        newest = nodes[position].name
         for rule in level.host_rules:
             if not rule.allows(newest):
                 if rule.tally in self._busy:
@@ -283,12 +283,12 @@ class Solver(ManyPods):
                     return None
                 break
         else:
-            return place
-        for number in range(place - 1, -1, -1):
+            return position
+        for number in range(position - 1, -1, -1):
             if level.allows_host(nodes[number].name):
-                self.meter.spent += place - number
+                self.meter.spent += position - number
                 return number
-        self.meter.spent += place
+        self.meter.spent += position
         return None
 
     def _in_new(self, pod_class: PodClass, level: Level, domains: Domains, mask: int, below: float | None) -> bool:

@@ -89,14 +89,14 @@ class Ranking:
                     self._present.add(state)
                     insort(self._steps, step)
         self._seen = len(filled)
-        steps, place = self._steps, 0
-        while place < len(steps):
-            step = steps[place]
+        steps, position = self._steps, 0
+        while position < len(steps):
+            step = steps[position]
             if step.state.nodes:
                 yield step
-                place += 1
+                position += 1
             else:
-                del steps[place]
+                del steps[position]
                 self._present.discard(step.state)
 
 
@@ -138,7 +138,9 @@ class StateIndex:
 
     def waste(self, row: Row, totals: Sequence[int]) -> float:
         """Measure of the machine's remaining room, and of its unevenness: an even rest can still be used."""
-        free = [(room - totals[place]) / room for place, name in self._weighed if (room := row.room.get(name, 0)) > 0]
+        free = [
+            (room - totals[position]) / room for position, name in self._weighed if (room := row.room.get(name, 0)) > 0
+        ]
         return sum(free) + UNEVEN * (max(free) - min(free)) if free else 0.0
 
     def enter(

@@ -182,9 +182,9 @@ class OfProvider(AutoNodes):
     def _same_provider(self) -> Self:
         check(
             [
-                ((kind, place, "provider"), "is said once, for all pools of the entry")
+                ((kind, index, "provider"), "is said once, for all pools of the entry")
                 for kind, pools in (("static", self.static), ("dynamic", self.dynamic))
-                for place, pool in enumerate(pools)
+                for index, pool in enumerate(pools)
                 if pool.provider not in ("", self.provider)
             ]
         )

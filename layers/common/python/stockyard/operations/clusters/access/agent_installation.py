@@ -27,5 +27,5 @@ def agent_documents(services: Services, cluster: Cluster) -> tuple[Mapping[str, 
         "metadata": {"name": manifest.SECRET, "namespace": roles.NAMESPACE},
         "data": {name: base64.b64encode(value.encode()).decode() for name, value in client.items()},
     }
-    place = next(index for index, document in enumerate(documents) if document["kind"] == "Namespace")
-    return (*documents[: place + 1], secret, *documents[place + 1 :])
+    position = next(index for index, document in enumerate(documents) if document["kind"] == "Namespace")
+    return (*documents[: position + 1], secret, *documents[position + 1 :])

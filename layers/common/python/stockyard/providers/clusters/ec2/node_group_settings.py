@@ -117,15 +117,15 @@ NodeGroups = Annotated[list[NodeGroup], Field(max_length=MAX_GROUPS), AfterValid
 def zones_outside(groups: list[NodeGroup], region: str, cluster_zones: Container[str]) -> list[Fault]:
     """The zones of groups that are not of the region, and those of the control group that are not the cluster's."""
     outside_network: list[Fault] = [
-        ((number, "zones", place), "is none of the cluster's zones, which the settings have to name")
+        ((number, "zones", position), "is none of the cluster's zones, which the settings have to name")
         for number, group in enumerate(groups)
-        for place, zone in enumerate(group.zones)
+        for position, zone in enumerate(group.zones)
         if group.role == "control" and zone.startswith(region) and zone not in cluster_zones
     ]
     return outside_network + [
-        ((number, "zones", place), f"is no zone of {region}")
+        ((number, "zones", position), f"is no zone of {region}")
         for number, group in enumerate(groups)
-        for place, zone in enumerate(group.zones)
+        for position, zone in enumerate(group.zones)
         if not zone.startswith(region)
     ]
 

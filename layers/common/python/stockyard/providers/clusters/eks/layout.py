@@ -45,7 +45,9 @@ def private_cidrs(vpc_cidr: str, subnet_cidrs: Sequence[str]) -> list[str]:
         if beside is not None and beside.subnet_of(vpc) and _is_free(beside, [*public, *private.values()]):
             private[index] = beside
     # The larger first: a small one finds room in what they leave, not the other way round.
-    for index in sorted(set(range(len(public))) - private.keys(), key=lambda place: (public[place].prefixlen, place)):
+    for index in sorted(
+        set(range(len(public))) - private.keys(), key=lambda number: (public[number].prefixlen, number)
+    ):
         private[index] = _first_free(vpc, public[index].prefixlen, [*public, *private.values()])
     return [str(private[index]) for index in range(len(public))]
 

@@ -137,9 +137,9 @@ def parameters(request: Request) -> dict[str, Any]:
     spot = request.capacity_type == SPOT
     overrides = [
         {"InstanceType": option.type, "SubnetId": option.subnet, "ImageId": option.image}
-        | ({} if spot else {"Priority": float(place)})
+        | ({} if spot else {"Priority": float(index)})
         | ({"MaxPrice": option.max_price} if spot and option.max_price else {})
-        for place, option in enumerate(request.options[:MOST_OVERRIDES])
+        for index, option in enumerate(request.options[:MOST_OVERRIDES])
     ]
     template = {"LaunchTemplateName": request.template, "Version": "$Default"}
     # The order is ours: an explicit cost may differ from the price that EC2 would order by.

@@ -55,13 +55,13 @@ def _by_name(base: Sequence[Any], change: Sequence[Any]) -> list[Any]:
     result = list(base)
     for entry in change:
         name = entry.get("name") if isinstance(entry, Mapping) else None
-        place = next((at for at, each in enumerate(result) if name is not None and _name(each) == name), None)
+        index = next((at for at, each in enumerate(result) if name is not None and _name(each) == name), None)
         if _directive(entry) == "delete":
             result = [each for each in result if name is None or _name(each) != name]
-        elif place is None:
+        elif index is None:
             result.append(merged(None, entry) if isinstance(entry, Mapping) else entry)
         else:
-            result[place] = merged(result[place], entry)
+            result[index] = merged(result[index], entry)
     return result
 
 

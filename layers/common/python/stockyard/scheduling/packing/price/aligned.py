@@ -45,11 +45,11 @@ class Guideline:
         """``load`` is what is packed in all, ``room`` all that there is for it."""
         sharpness, self.pull = style
         fill = [min(amount / most, 1.0) if most > 0 else 0.0 for amount, most in zip(load, room, strict=True)]
-        order = sorted(range(len(load)), key=lambda place: (-fill[place], place))[:3]
-        weights = [float(fill[place] ** sharpness) for place in order]
+        order = sorted(range(len(load)), key=lambda index: (-fill[index], index))[:3]
+        weights = [float(fill[index] ** sharpness) for index in order]
         padded = (*order, order[0], order[0])[:3]
-        self._shifts = tuple(market.shifts[place] for place in padded)
-        self._masks = tuple((1 << market.widths[place]) - 1 for place in padded)
+        self._shifts = tuple(market.shifts[index] for index in padded)
+        self._masks = tuple((1 << market.widths[index]) - 1 for index in padded)
         self.weights: Sequence[float] = (*weights, 0.0, 0.0)[:3]
         self.center = [weight / (sum(weights) or 1.0) for weight in self.weights]
 

@@ -20,19 +20,19 @@ _SAFE = 1 - 1e-9
 def reachable(market: Market, pods: Counts, rooms: Sequence[Vector]) -> list[Vector]:
     """Each room rounded down to the largest sums that the requests of some pods have, resource by resource."""
     rounded = [list(room) for room in rooms]
-    for place in range(len(market.units)):
-        most = min(max((room[place] for room in rooms), default=0), market.load(pods)[place])
+    for index in range(len(market.units)):
+        most = min(max((room[index] for room in rooms), default=0), market.load(pods)[index])
         if most > WIDEST:
             continue
         sums, cut = 1, (1 << most + 1) - 1
         for shape, count in pods.items():
-            request, uncounted, size = market.requests[shape][place], count, 1
+            request, uncounted, size = market.requests[shape][index], count, 1
             while request and uncounted:
                 size = min(size, uncounted)
                 sums |= sums << request * size & cut
                 uncounted, size = uncounted - size, size * 2
         for room in rounded:
-            room[place] = (sums & (1 << max(min(room[place], most), 0) + 1) - 1).bit_length() - 1
+            room[index] = (sums & (1 << max(min(room[index], most), 0) + 1) - 1).bit_length() - 1
     return [tuple(room) for room in rounded]
 
 

@@ -46,6 +46,6 @@ def by_fit(problem: FreeProblem, classes: int) -> FreeProblem | None:
 def _parts(numbers: Sequence[int], fits: Sequence[int], most: int) -> list[list[int]]:
     ordered = sorted(numbers, key=lambda number: (-fits[number].bit_count(), number))
     falls = [fits[a].bit_count() - fits[b].bit_count() for a, b in pairwise(ordered)]
-    steepest = sorted((place for place, fall in enumerate(falls) if fall), key=lambda place: (-falls[place], place))
-    cuts = [0, *sorted(place + 1 for place in steepest[: most - 1]), len(ordered)]
+    steepest = sorted((index for index, fall in enumerate(falls) if fall), key=lambda index: (-falls[index], index))
+    cuts = [0, *sorted(index + 1 for index in steepest[: most - 1]), len(ordered)]
     return [ordered[begin:end] for begin, end in pairwise(cuts)]

@@ -46,7 +46,7 @@ def _one_hub(
 ) -> list[Counts] | None:
     """Pack pods into the columns of one hub, as one class."""
     numbers = sorted(pods)
-    mask = sum(1 << market.offers[column] for column, place in enumerate(market.hubs) if place == hub)
+    mask = sum(1 << market.offers[column] for column, index in enumerate(market.hubs) if index == hub)
     shapes = tuple(replace(problem.shapes[shape], offers=mask, count=pods[shape]) for shape in numbers)
     alone = Market(FreeProblem(shapes, problem.offers), ~mask & (1 << len(problem.offers)) - 1)
     if not all(alone.holders):

@@ -32,7 +32,7 @@ class Simplex:
         self.basis = list(start)
         pivots = [column.entries[0][1] for column in start]
         self._inverse = [
-            [1.0 / pivots[row] if place == row else 0.0 for place in range(self.rows)] for row in range(self.rows)
+            [1.0 / pivots[row] if index == row else 0.0 for index in range(self.rows)] for row in range(self.rows)
         ]
         self.amounts = [amount / pivot for amount, pivot in zip(demand, pivots, strict=True)]
         self.values = [column.cost / pivot for column, pivot in zip(start, pivots, strict=True)]

@@ -80,7 +80,7 @@ class Market:
             if not barred >> number & 1 and any(mask >> number & 1 for mask in masks) and min(rooms[number]) >= 0
         ]
         usable.sort(key=lambda n: (problem.offers[n].price, [-amount for amount in rooms[n]], problem.offers[n].name))
-        admitted = {n: sum(1 << place for place, mask in enumerate(masks) if mask >> n & 1) for n in usable}
+        admitted = {n: sum(1 << dimension for dimension, mask in enumerate(masks) if mask >> n & 1) for n in usable}
         self.offers = list(undominated(problem, usable, rooms, admitted))
         self.rooms = [rooms[number] for number in self.offers]
         self.prices = [problem.offers[number].price for number in self.offers]
@@ -106,9 +106,11 @@ class Market:
         """Lay vectors out in one integer, with a bit above each amount: a bit that falls says that it does not fit."""
         rooms = [*self.rooms, *(self.reduce(space.room) for space in problem.spaces)]
         self.shifts, self.widths, position = [], [], 0
-        for place in range(len(self.units)):
-            total = sum(self.requests[shape][place] * count for shape, count in self.count.items())
-            width = max(total, *(room[place] for room in rooms), 1).bit_length() if rooms else total.bit_length() + 1
+        for dimension in range(len(self.units)):
+            total = sum(self.requests[shape][dimension] * count for shape, count in self.count.items())
+            width = (
+                max(total, *(room[dimension] for room in rooms), 1).bit_length() if rooms else total.bit_length() + 1
+            )
             self.shifts.append(position)
             self.widths.append(width)
             position += width + 1
@@ -138,8 +140,8 @@ class Market:
         """Sum of the requests of pods."""
         total = [0] * len(self.units)
         for shape, count in counts.items():
-            for place, amount in enumerate(self.requests[shape]):
-                total[place] += amount * count
+            for dimension, amount in enumerate(self.requests[shape]):
+                total[dimension] += amount * count
         return total
 
     def able(self, counts: Iterable[int]) -> int:
@@ -183,11 +185,11 @@ def undominated(
     thresholds = Thresholds([rooms[number] for number in ordered])
     by_class: dict[int, int] = {}
     endless = 0
-    for place, number in enumerate(ordered):
-        endless |= (problem.offers[number].limit is None) << place
-        by_class[admitted[number]] = by_class.get(admitted[number], 0) | 1 << place
+    for dimension, number in enumerate(ordered):
+        endless |= (problem.offers[number].limit is None) << dimension
+        by_class[admitted[number]] = by_class.get(admitted[number], 0) | 1 << dimension
     wider = {classes: sum(mask for more, mask in by_class.items() if more & classes == classes) for classes in by_class}
-    for place, number in enumerate(ordered):
-        earlier = (1 << place) - 1 & endless & wider[admitted[number]]
+    for dimension, number in enumerate(ordered):
+        earlier = (1 << dimension) - 1 & endless & wider[admitted[number]]
         if not thresholds.holding(rooms[number]) & earlier:
             yield number

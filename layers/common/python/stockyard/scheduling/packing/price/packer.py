@@ -155,8 +155,8 @@ class Packer:
         width = max(pods, default=0) + 1
         masks = {mask: mask_of(numbers, width) for mask, numbers in by_mask.items()}
         return [
-            sum(shapes for mask, shapes in masks.items() if mask >> place & 1)
-            for place in range(len(self.problem.spaces))
+            sum(shapes for mask, shapes in masks.items() if mask >> index & 1)
+            for index in range(len(self.problem.spaces))
         ]
 
     def _pack(self, market: Market, slots: Sequence[Slot], pods: Counts) -> None:

@@ -44,14 +44,14 @@ class Relaxation:
 
     def solve(self, demand: Sequence[Sequence[int]]) -> Guide:
         """The optimum for a demand by class, or where it stood after ``ROUNDS``. Each class has a column for it."""
-        rows = [(group, place) for group, d in enumerate(demand) for place, amount in enumerate(d) if amount > 0]
+        rows = [(group, index) for group, d in enumerate(demand) for index, amount in enumerate(d) if amount > 0]
         number = {row: position for position, row in enumerate(rows)}
         start = [self._start(position, *row) for position, row in enumerate(rows)]
-        simplex = Simplex([float(demand[group][place]) for group, place in rows], start)
+        simplex = Simplex([float(demand[group][index]) for group, index in rows], start)
         rounds = simplex.run(lambda values: self._best(values, number), ROUNDS)
         values = [[0.0] * self._width for _ in demand]
-        for (group, place), value in zip(rows, simplex.values, strict=True):
-            values[group][place] = max(value, 0.0)
+        for (group, index), value in zip(rows, simplex.values, strict=True):
+            values[group][index] = max(value, 0.0)
         amounts: dict[int, float] = {}
         for column, amount in zip(simplex.basis, simplex.amounts, strict=True):
             for tag in column.tag:
@@ -68,14 +68,14 @@ class Relaxation:
                 carried[hub] = carried.get(hub, 0.0) + amount * part * max(simplex.values[row], 0.0)
         return tuple(max(carried, key=lambda hub: (carried[hub], -hub), default=0) for carried in worth)
 
-    def _start(self, row: int, group: int, place: int) -> Column:
+    def _start(self, row: int, group: int, index: int) -> Column:
         """The column that covers one row for the least money."""
         usable = [column for admits, hub in self._hubs if group in admits for column in hub]
         best = min(
-            (column for column in usable if self._rooms[column][place] > 0),
-            key=lambda column: (self._prices[column] / self._rooms[column][place], -column),
+            (column for column in usable if self._rooms[column][index] > 0),
+            key=lambda column: (self._prices[column] / self._rooms[column][index], -column),
         )
-        return Column(float(self._prices[best]), ((row, float(self._rooms[best][place])),), (best,))
+        return Column(float(self._prices[best]), ((row, float(self._rooms[best][index])),), (best,))
 
     def _best(self, values: Sequence[float], number: dict[tuple[int, int], int]) -> list[Column]:
         """Columns, one of each hub, whose room is worth most for the price; of equals the largest, which is the
@@ -83,8 +83,8 @@ class Relaxation:
         columns = []
         for admits, hub in self._hubs:
             rows, top = list[int](), list[float]()
-            for place in range(self._width):
-                candidates = [number[group, place] for group in admits if (group, place) in number]
+            for index in range(self._width):
+                candidates = [number[group, index] for group in admits if (group, index) in number]
                 row = max(candidates, key=values.__getitem__, default=-1)
                 rows.append(row)
                 top.append(max(values[row], 0.0) if row >= 0 else 0.0)
@@ -96,7 +96,7 @@ class Relaxation:
             if best >= 0:
                 room = self._rooms[best]
                 entries = tuple(
-                    (row, float(room[place])) for place, row in enumerate(rows) if top[place] > 0 and room[place] > 0
+                    (row, float(room[index])) for index, row in enumerate(rows) if top[index] > 0 and room[index] > 0
                 )
                 columns.append(Column(float(self._prices[best]), entries, (best,)))
         return columns

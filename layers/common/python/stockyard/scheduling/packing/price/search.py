@@ -96,9 +96,9 @@ class Search:
         """Fill ``columns`` beside one node with the room of all other columns that a liquid would buy."""
         market, load = self.market, self.market.load(pods)
         room = [
-            int(sum(amount * market.rooms[column][place] for column, amount in amounts.items()))
-            - sum(market.rooms[column][place] for column in columns)
-            for place in range(len(load))
+            int(sum(amount * market.rooms[column][index] for column, amount in amounts.items()))
+            - sum(market.rooms[column][index] for column in columns)
+            for index in range(len(load))
         ]
         room = [min(amount, most) for amount, most in zip(room, load, strict=True)]
         slots = [*self._slots(columns, pods), Slot(market.pack(room) | market.guard, EVERY, {})]
@@ -175,18 +175,18 @@ class Search:
         nodes = self.nodes(slot.counts for slot in slots)
         if not remaining:
             return nodes, 0.0
-        best, place = market.cheapest(remaining), -1
+        best, index = market.cheapest(remaining), -1
         least = market.prices[best] if best >= 0 else float("inf")
         for number, node in enumerate(nodes):
             column = market.cheapest(joined(node.counts, remaining))
             if column >= 0 and market.prices[column] - market.prices[node.column] < least:
-                best, place, least = column, number, market.prices[column] - market.prices[node.column]
+                best, index, least = column, number, market.prices[column] - market.prices[node.column]
         self.meter.spent += 10 * len(nodes)
         if best < 0:
             return [], share
-        if place < 0:
+        if index < 0:
             return [*nodes, Node(best, remaining)], share
-        nodes[place] = Node(best, joined(nodes[place].counts, remaining))
+        nodes[index] = Node(best, joined(nodes[index].counts, remaining))
         return nodes, share
 
     def rebuild(self, nodes: list[Node], seed: int = 1) -> list[Node]:

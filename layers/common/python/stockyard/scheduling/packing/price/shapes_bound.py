@@ -57,14 +57,14 @@ def _columns(
 ) -> list[Column]:
     """The column whose best load is worth most for its price."""
     corners = corners_of(values, sizes)
-    best, ratio, place = -1, 0.0, 0
+    best, ratio, index = -1, 0.0, 0
     for column, (a, b) in enumerate(rooms):
         worth, corner = min((u * a + v * b, number) for number, (u, v, _) in enumerate(corners))
         if worth > ratio * (prices[column] or 1e-9):
-            best, ratio, place = column, worth / (prices[column] or 1e-9), corner
+            best, ratio, index = column, worth / (prices[column] or 1e-9), corner
     if best < 0:
         return []
-    return [Column(float(prices[best]), _load(corners[place], sizes, rooms[best]))]
+    return [Column(float(prices[best]), _load(corners[index], sizes, rooms[best]))]
 
 
 def _load(corner: Corner, sizes: Sequence[Sequence[int]], room: Sequence[int]) -> tuple[tuple[int, float], ...]:

@@ -94,8 +94,8 @@ def linear_bound(problem: FreeProblem, market: Market, placed: Counts, barred: i
     demand = [[0] * width for _ in range(classes)]
     for shape, count in placed.items():
         if market.holders[shape]:
-            for place, amount in enumerate(problem.shapes[shape].requests):
-                demand[market.classes[shape]][place] += amount * count
+            for index, amount in enumerate(problem.shapes[shape].requests):
+                demand[market.classes[shape]][index] += amount * count
     rooms = [problem.offers[number].room for number in market.offers]
     wanted_rooms = [list(row) for row in demand]
     if classes == 1:
