@@ -108,12 +108,12 @@ def _events(services: Services, since: str, most: int) -> Iterator[tuple[Sequenc
 
 
 def _note(sums: TenantSums, events: Iterable[Event]) -> None:
-    """Note claims that something has happened to, with the cluster that the event names or an empty text, and clusters
-    whose facts may have changed."""
+    """Note claims that something has happened to, with the cluster that the event names, if any, and clusters whose
+    facts may have changed."""
     names = {name: key for key, name in sums.cluster_names().items()}
     for event in events:
         if event.detail_type == NodeClaim.__name__:
-            earlier, time = sums.pending.get(event.subject, ("", event.time))
+            earlier, time = sums.pending.get(event.subject, (None, event.time))
             sums.pending[event.subject] = (event.about.get("cluster_id") or earlier, min(time, event.time))
         elif event.detail_type in (Cluster.__name__, Pool.__name__):
             sums.facts.setdefault(event.subject.partition("/")[0], event.time)
@@ -167,9 +167,9 @@ def _count_anew(services: Services, sums: TenantSums, room: Room, besides: set[s
     for claim_id, cluster_id in joined.items():
         pending[claim_id] = (cluster_id, pending[claim_id][1] if claim_id in pending else now)
     by_cluster: dict[str, list[str]] = {}
-    for claim_id, (cluster_id, _) in sorted(pending.items(), key=lambda entry: (entry[1][1], entry[0])):
-        by_cluster.setdefault(cluster_id, []).append(claim_id)
-    by_cluster.pop("", None)
+    for claim_id, (own_cluster, _) in sorted(pending.items(), key=lambda entry: (entry[1][1], entry[0])):
+        if own_cluster:
+            by_cluster.setdefault(own_cluster, []).append(claim_id)
     claims_room, count = room.claims - len(names), 0
     for cluster_id in dict.fromkeys((*by_cluster, *sorted(besides))):
         earlier = sums.clusters.get(cluster_id)

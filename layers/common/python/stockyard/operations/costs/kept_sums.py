@@ -98,16 +98,29 @@ def recent_sums(services: Services) -> TenantSums:
 
 def catch_up(services: Services, until: Callable[[], bool]) -> bool:
     """Make the sums of a large tenant, or count what is new, until it is late; whether all is done. Others who keep
-    them meanwhile let at most one step be done again."""
+    them meanwhile let at most one step be done again.
+
+    ``StoreUnavailable`` where a step has kept nothing: the store is away, or the sums are too long to be kept, and each
+    further step would only begin again.
+    """
     while is_large(services):
+        version = _version(services)
         try:
             tenant_sums(services, STEP_SECONDS)
         except StoreUnavailable:
+            if _version(services) == version:
+                raise
             if until():
                 return False
             continue
         break
     return True
+
+
+def _version(services: Services) -> int:
+    """Version of what is kept; 0 for nothing."""
+    head = services.store.get(KeptSums, _part_id(0))
+    return head.version if head is not None else 0
 
 
 def are_due(services: Services) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -40,9 +40,9 @@ class TenantSums:
     """Until when those of ``spent`` stood that have just been counted, by the ids of their records."""
     events: set[str] = field(default_factory=set)
     """Events behind ``at`` less the overlap that are in the sums."""
-    pending: dict[str, Sequence[str]] = field(default_factory=dict)
-    """Claims that events have named and that were not counted since, by their ids: cluster, and time of the first such
-    event. The cluster is empty where the event names none."""
+    pending: dict[str, tuple[str | None, str]] = field(default_factory=dict)
+    """Claims that events have named and that were not counted since, by their ids: cluster, None where the event names
+    none, and time of the first such event."""
     facts: dict[str, str] = field(default_factory=dict)
     """Clusters of which the same holds, with the time."""
     is_cut: bool = False
@@ -74,7 +74,8 @@ class TenantSums:
         """The same of the clusters of which something is not counted yet."""
         moments = dict(self.facts)
         for cluster_id, time in self.pending.values():
-            moments[cluster_id] = min(time, moments.get(cluster_id, time))
+            if cluster_id:
+                moments[cluster_id] = min(time, moments.get(cluster_id, time))
         return moments
 
     def parts(self) -> Iterator[CostPart]:
@@ -141,7 +142,7 @@ class TenantSums:
             document["names"],
             document["counted"],
             set(document["events"]),
-            document.get("pending", {}),
+            {key: (cluster_id, time) for key, (cluster_id, time) in document.get("pending", {}).items()},
             document.get("facts", {}),
             document.get("is_cut", False),
             document["reading"],
