@@ -326,3 +326,10 @@ class Fenced(Conflict):
 
 class StoreUnavailable(StoreError):
     status, title, retryable = 503, "The table did not answer", True
+
+
+def rather_retryable(failure: Exception | None, other: Exception) -> Exception:
+    """The one of two failures that is raised for both: the first, or the other where only that is worth a retry."""
+    if failure is None or getattr(other, "retryable", False) > getattr(failure, "retryable", False):
+        return other
+    return failure

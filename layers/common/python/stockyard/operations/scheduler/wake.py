@@ -12,6 +12,7 @@ from datetime import datetime
 from stockyard.domain.month_budgets import BUDGETS, BudgetWatch
 from stockyard.domain.platform import PLATFORM
 from stockyard.domain.records import NodeClaim
+from stockyard.errors import rather_retryable
 from stockyard.metrics import CLAIMS_WAITING
 from stockyard.operations.node_providers.allowed_types import ID as ALLOWED_TYPES
 from stockyard.operations.scheduler.waiting import SCHEDULED, WOKEN, Waiting
@@ -129,7 +130,7 @@ class Scheduler:
             try:
                 events += self.review([tenant])
             except Exception as error:
-                failure = _rather(failure, error)
+                failure = rather_retryable(failure, error)
         if failure is not None:
             raise failure
         return events
@@ -160,7 +161,7 @@ class Scheduler:
             try:
                 report = schedule(self.services_of(tenant), claims[:AT_ONCE])
             except Exception as error:
-                failure = _rather(failure, error)
+                failure = rather_retryable(failure, error)
                 continue
             if len(claims) > AT_ONCE:
                 rounds.append((tenant, claims[AT_ONCE:]))
@@ -172,15 +173,6 @@ class Scheduler:
         if failure is not None:
             raise failure
         return dict(total)
-
-
-def _rather(failure: Exception | None, other: Exception) -> Exception:
-    """The failure of two that is raised: the first, or the one that is worth a retry."""
-    return (
-        other
-        if failure is None or getattr(other, "retryable", False) > getattr(failure, "retryable", False)
-        else failure
-    )
 
 
 def _longest(claims: Mapping[str, NodeClaim]) -> str:

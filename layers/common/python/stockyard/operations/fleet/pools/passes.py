@@ -19,7 +19,7 @@ from stockyard.domain.pools.disruption_records import ClusterDisruption
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.values import times
 from stockyard.domain.values.frozen import dataclass
-from stockyard.errors import Conflict
+from stockyard.errors import Conflict, rather_retryable
 from stockyard.operations.services import Services
 from stockyard.ports import Registry, Replace
 
@@ -74,8 +74,7 @@ class Passes(ABC):
             for outcome in outcomes:
                 if isinstance(outcome, Exception):
                     total["clusters"] += 1
-                    if failure is None or getattr(outcome, "retryable", False) > getattr(failure, "retryable", False):
-                        failure = outcome
+                    failure = rather_retryable(failure, outcome)
                 elif outcome is not None:
                     total.update(outcome)
             if None in outcomes:
