@@ -47,20 +47,20 @@ class ProviderDocument:
 
 
 def provider_warnings(provider: NodeProvider, block: FieldPath, properties: FieldPath) -> Warnings:
-    """Warnings about a provider, with the places of its block and its properties before each pointer."""
+    """Warnings about a provider, with the paths of its block and its properties before each pointer."""
     warnings: Warnings = [((*properties, key), _SET) for key in provider.properties if key in BUILT_IN]
     types = declared(provider)
     if not provider_kinds.kind(provider.kind).built:
         warnings.append((block, provider_state(provider.kind)[2]))
     elif provider_kinds.kind(provider.kind).discovers:
         globs = block_of(provider).get("instanceTypes", ["*"])
-        for path, node_type in enumerate(types):
+        for index, node_type in enumerate(types):
             if not any(fnmatchcase(node_type.name, glob) for glob in globs):
-                warnings.append(((*block, "nodeTypes", path, "name"), "instanceTypes leaves this type out."))
+                warnings.append(((*block, "nodeTypes", index, "name"), "instanceTypes leaves this type out."))
     elif not types:
         warnings.append((block, "The provider has no node types, so no claim can be placed on it."))
-    for path, node_type in enumerate(types):
-        here = (*block, "nodeTypes", path)
+    for index, node_type in enumerate(types):
+        here = (*block, "nodeTypes", index)
         warnings += [((*here, "properties", key), _SET) for key in node_type.properties if key in BUILT_IN]
         if node_type.reason == RESOURCES_UNKNOWN:
             warnings.append((here, node_type.message))

@@ -109,9 +109,9 @@ def complete_content(services: Services, content: Content) -> Content:
 def _held_faults(content: Content, packs: Sequence[Pack]) -> list[FieldProblem]:
     """Faults of packs that hold what no pack may hold, whoever chooses it: what is Stockyard's own in a cluster, and
     secret values."""
-    paths = {pack["name"]: index for index, pack in enumerate(content["packs"])}
+    indexes = {pack["name"]: index for index, pack in enumerate(content["packs"])}
     return [
-        FieldProblem(pointer("packs", paths[pack.name], "manifests"), f"{spoken(reference('', item))}: {text}")
+        FieldProblem(pointer("packs", indexes[pack.name], "manifests"), f"{spoken(reference('', item))}: {text}")
         for pack in packs
         for item in pack.objects
         for text in (*rights_faults(item, ADMIN), *secret_faults(item))

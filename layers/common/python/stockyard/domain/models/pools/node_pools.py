@@ -103,8 +103,8 @@ class TemplateSpec(Camel):
         taints = {(taint.key, taint.effect) for taint in self.taints}
         check(
             [
-                (("startupTaints", path), f"duplicate taint Key/Effect pair {taint.key}={taint.effect}")
-                for path, taint in enumerate(self.startup_taints)
+                (("startupTaints", index), f"duplicate taint Key/Effect pair {taint.key}={taint.effect}")
+                for index, taint in enumerate(self.startup_taints)
                 if (taint.key, taint.effect) in taints
             ]
         )
@@ -147,15 +147,15 @@ class NodePoolSpec(Camel):
             [
                 *(
                     (
-                        ("disruption", "budgets", path, "timeZone"),
+                        ("disruption", "budgets", index, "timeZone"),
                         "a NodePool has CRON_TZ= before the schedule instead",
                     )
-                    for path, budget in enumerate(budgets)
+                    for index, budget in enumerate(budgets)
                     if budget.time_zone is not None
                 ),
                 *(
-                    (("disruption", "budgets", path, "reasons"), f"a NodePool knows no {EXPIRED}; a Pool of ours does")
-                    for path, budget in enumerate(budgets)
+                    (("disruption", "budgets", index, "reasons"), f"a NodePool knows no {EXPIRED}; a Pool of ours does")
+                    for index, budget in enumerate(budgets)
                     if EXPIRED in budget.reasons
                 ),
             ]

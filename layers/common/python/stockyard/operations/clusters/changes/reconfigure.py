@@ -278,7 +278,7 @@ def _remarks_of_nodes(services: Services, cluster: Cluster, target: Cluster) -> 
         text = "No group of workers is left: pods that may not run on the control plane wait for nodes of other pools."
         yield _remark(followed_setting(target), text=text)
     setting = followed_setting(target)
-    paths = {name_of(group): index for index, group in enumerate(followed_entries(target))}
+    indexes = {name_of(group): index for index, group in enumerate(followed_entries(target))}
     for each in _leaving_by_group(services, cluster, target):
         if each.removed:
             yield _remark(setting, text=f"{_nodes(each.total)} of {each.pool} are drained and given back.")
@@ -286,10 +286,10 @@ def _remarks_of_nodes(services: Services, cluster: Cluster, target: Cluster) -> 
         if each.given_back:
             count = _nodes(len(each.given_back))
             text = f"{count} of {each.pool} are drained and given back: more than its new most."
-            yield _remark(setting, paths[each.pool], "max_size", text=text)
+            yield _remark(setting, indexes[each.pool], "max_size", text=text)
         if each.replaced:
             text = f"{_share(each)} of {each.pool} are replaced one by one."
-            yield _remark(setting, paths[each.pool], text=text)
+            yield _remark(setting, indexes[each.pool], text=text)
 
 
 def _share(each: LeavingNodes) -> str:
