@@ -27,6 +27,9 @@ EXAMPLE = ROOT / "examples" / "aws-cluster.json"
 
 
 STOP_SECONDS = 30
+SIGNAL_SECONDS = 0.5
+"""Time between two looks for a signal: one that the system gave to another thread does not end a wait of the main one,
+where alone Python handles it."""
 
 
 class Stopped(Exception):
@@ -129,8 +132,14 @@ def _serve(
             str((example or {}).get("name") or (example or {}).get("metadata", {}).get("name") or "") if ready else ""
         )
         console.print(next_commands(_relative(cloud.home), name), markup=False, soft_wrap=True)
-        stop_requested.wait()
+        wait(stop_requested)
     return 0
+
+
+def wait(stop_requested: threading.Event) -> None:
+    """Wait for the end."""
+    while not stop_requested.wait(SIGNAL_SECONDS):
+        pass
 
 
 def _relative(path: Path) -> str:
@@ -153,6 +162,7 @@ def _on_signals(stop_requested: threading.Event) -> None:
 
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
+    faulthandler.register(signal.SIGUSR1)  # Shows what every thread does, whatever the main one waits for.
 
 
 def _ignore_signals() -> None:

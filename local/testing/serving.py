@@ -14,6 +14,7 @@ import urllib.parse
 import urllib.request
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ from local.children import Warden, start
 from local.cloud import ROOT
 
 START_SECONDS = 300.0
+STOP_SECONDS = 180.0
+DUMP_SECONDS = 5.0
+"""Time for the stacks of the threads, and for an end by the other signal."""
 JSON = "application/json"
 SERVED = Warden()
 """Ends what is served here; a local cloud in this process ends its own children alone."""
@@ -32,6 +36,10 @@ SERVED = Warden()
 
 class NotServed(Exception):
     """The local cloud did not start. The text is its output."""
+
+
+class NotStopped(Exception):
+    """The local cloud did not end. The text is its state and its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,29 @@ class Served:
         sent = {"Authorization": f"Bearer {bearer}", **({} if body is None else {"Content-Type": JSON})}
         data = None if body is None else json.dumps(body).encode()
         return http(method, self.environment["STOCKYARD_URL"] + path, data, {**sent, **(headers or {})})
+
+    def change(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        *,
+        token: str = "STOCKYARD_TOKEN",  # noqa: S107 - the name of a line of the file
+        timeout: float = 30,
+    ) -> Answer:
+        """Changes what is at ``path``, with the tag that a read has just given. When the answer is 412, something else
+        has changed it since: it is read and changed again, for ``timeout`` seconds. An answer without a tag is the
+        answer."""
+
+        def changed() -> Answer | None:
+            current = self.call("GET", path.partition("?")[0], token=token)
+            if "etag" not in current.headers:
+                return current
+            answer = self.call(method, path, body, headers={"If-Match": current.headers["etag"]}, token=token)
+            return answer if answer.status != 412 else None
+
+        answer: Answer = self.wait(f"{method} {path}", changed, timeout)
+        return answer
 
     def aws(self, service: str, account: str = OWN_ACCOUNT) -> Any:
         """A boto3 client of Stockyard's own account, or of another account."""
@@ -138,11 +169,24 @@ class Served:
         """Every AWS call of our functions so far."""
         return [json.loads(line) for line in (self.home / "calls.jsonl").read_text(encoding="utf-8").splitlines()]
 
-    def stop(self) -> int:
-        """Stops it as Ctrl-C does, and returns the exit code."""
+    def stop(self, timeout: float = STOP_SECONDS) -> int:
+        """Stops it as Ctrl-C does, and returns the exit code. What has not ended after ``timeout`` seconds is killed;
+        ``NotStopped`` says what each of its threads did."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-        return self.process.wait(300)
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            state = Path(f"/proc/{self.process.pid}/status")
+            signals = [line for line in state.read_text().splitlines() if "Sig" in line] if state.exists() else []
+            self.process.send_signal(signal.SIGUSR1)
+            self.process.terminate()  # should Ctrl-C have been lost
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(DUMP_SECONDS)
+            self.process.kill()
+            self.process.wait()
+            output = (self.home / "serve.out").read_text(encoding="utf-8", errors="replace")
+            raise NotStopped("\n".join((f"not within {timeout} s", *signals, output))) from None
 
 
 def http(method: str, url: str, data: bytes | None, headers: Mapping[str, str]) -> Answer:
