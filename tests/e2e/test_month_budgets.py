@@ -29,9 +29,7 @@ class Pool:
         self.path = f"/v1/clusters/{cluster['id']}/pools/web"
 
     def patch(self, body: dict[str, Any], query: str = "") -> Any:
-        etag = f'"{self.served.call("GET", self.path).body["version"]}"'
-        answer = self.served.call("PATCH", self.path + query, body, headers={"If-Match": etag})
-        return answer if answer.status != 412 else self.patch(body, query)
+        return self.served.change("PATCH", self.path + query, body)
 
     def budget(self, usd: float | None) -> None:
         answer = self.patch({"limits": {"usd_month": None if usd is None else f"{usd:.4f}"}})

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from local.testing.serving import Served
+    from local.testing.serving import Answer, Served
 
 CONFIG = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: tools}, data: {a: b}}"
 SPACE = "{apiVersion: v1, kind: Namespace, metadata: {name: tools, labels: {stockyard.dev/packs: operators}}}"
@@ -41,9 +41,13 @@ def test_packs_have_the_rights_of_whoever_chose_them(
     ):
         make(served, name, content, token)
 
-    def put(token: str, *names: str) -> Any:
-        etag = {"If-Match": served.call("GET", path).headers["etag"]}
-        return served.call("PUT", path, {"profiles": [{"name": name} for name in names]}, headers=etag, token=token)
+    def put(token: str, *names: str) -> Answer:
+        return served.change("PUT", path, {"profiles": [{"name": name} for name in names]}, token=token)
+
+    def done(token: str, *names: str) -> dict[str, Any]:
+        answer = put(token, *names)
+        assert answer.status == 202, answer.text
+        return served.operation(answer.body["id"])
 
     def conditions() -> dict[str, str]:
         return {pack["name"]: pack["condition"] for pack in served.call("GET", path).body["packs"]}
@@ -51,11 +55,11 @@ def test_packs_have_the_rights_of_whoever_chose_them(
     refused = put(OPERATOR, "grab")
     assert (refused.status, [fault["pointer"] for fault in refused.body["errors"]]) == (422, ["/profiles/0"])
     assert "ClusterRoleBinding grab: kind" in refused.text
-    operation = served.operation(put(OPERATOR, "config").body["id"])
+    operation = done(OPERATOR, "config")
     assert operation["status"] == "failed"
     assert "tools is not open to packs that an operator has chosen" in operation["error"]["cause"]
     assert conditions() == {"config": "Failed"}
-    operation = served.operation(put(OPERATOR, "space", "config").body["id"])
+    operation = done(OPERATOR, "space", "config")
     assert operation["status"] == "succeeded", operation["error"]
     assert conditions() == {"space": "Ready", "config": "Ready"}
     choice_rights = {choice["name"]: choice["rights"] for choice in served.call("GET", path).body["profiles"]}

@@ -282,29 +282,14 @@ class Story:
 
     def change(self, pool: str, fields: Object) -> None:
         """Change a pool, again where a pass over it came between."""
-        path = f"/v1/{self._path}/pools/{pool}"
-
-        def changed() -> bool:
-            version = self.served.call("GET", path).headers["etag"]
-            answer = self.served.call("PATCH", path, fields, headers={"If-Match": version})
-            assert answer.status in (200, 412), answer.text
-            return answer.status == 200
-
-        self.served.wait("the change", changed, 30)
+        answer = self.served.change("PATCH", f"/v1/{self._path}/pools/{pool}", fields)
+        assert answer.status == 200, answer.text
 
     def change_cluster(self, patch: Object) -> None:
         """Change the cluster, again where something else came between, and wait until its operation has ended."""
-        path, accepted = f"/v1/{self._path}", []
-
-        def changed() -> bool:
-            tag = self.served.call("GET", path).headers["etag"]
-            answer = self.served.call("PATCH", path, patch, headers={"If-Match": tag})
-            assert answer.status in (202, 412), answer.text
-            accepted.append(answer.body.get("operation_id"))
-            return answer.status == 202
-
-        self.served.wait("the change of the cluster", changed, 30)
-        assert self.served.operation(accepted[-1])["status"] == "succeeded"
+        answer = self.served.change("PATCH", f"/v1/{self._path}", patch)
+        assert answer.status == 202, answer.text
+        assert self.served.operation(answer.body["operation_id"])["status"] == "succeeded"
 
     def machines(self) -> list[str]:
         """The ids of the cluster's machines that are there, of both providers, but for its control plane."""

@@ -202,9 +202,7 @@ class ZoneStory:
 
     def change(self, body: Object) -> None:
         """A ``PATCH`` of the pool, which begins an operation of its cluster."""
-        path = f"/v1/clusters/{self.cluster['id']}/pools/{POOL}"
-        etag = self.served.call("GET", path).headers["etag"]
-        answer = self.served.call("PATCH", path, body, headers={"If-Match": etag})
+        answer = self.served.change("PATCH", f"/v1/clusters/{self.cluster['id']}/pools/{POOL}", body)
         assert answer.status in (200, 202), answer.text
 
     def rolls(self, nodes: int, unavailable: int) -> Object:

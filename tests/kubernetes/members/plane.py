@@ -53,14 +53,9 @@ class Plane:
 
     def change(self, document: dict[str, Any]) -> None:
         """Change the cluster, and wait until that is done."""
-        answer = self.cloud.wait("that nobody else changes it", lambda: self._changed(document), 30)
+        answer = self.cloud.change("PATCH", f"/v1/{self.path}", document)
         assert answer.status in (200, 202), answer.text
         succeeded(self.cloud, answer.body["operation_id"])
-
-    def _changed(self, document: dict[str, Any]) -> Any:
-        etag = self.cloud.call("GET", f"/v1/{self.path}").headers["etag"]
-        answer = self.cloud.call("PATCH", f"/v1/{self.path}", document, headers={"If-Match": etag})
-        return None if answer.status == 412 else answer
 
     def claim(self) -> str:
         """A new claim; its id."""
