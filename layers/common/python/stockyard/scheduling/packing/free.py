@@ -107,6 +107,24 @@ class FreePart:
         return list(first.values())
 
     @cached_property
+    def _able(self) -> dict[PodClass, int]:
+        """For each class the nodes that are there and could take a pod of it before any other."""
+        known_nodes = self.solver.known_nodes
+        return {
+            pod_class: known_nodes.roomy(pod_class.requests) & known_nodes.satisfying(pod_class.levels[-1])
+            for pod_class in self.solver.classes
+        }
+
+    @cached_property
+    def spaces(self) -> list[int]:
+        """The numbers of the nodes that are there and could take a pod. What the others have left holds none, however
+        much it is together: to count it would make the bound a smaller one, and each cluster's problem another one."""
+        nodes = 0
+        for able in self._able.values():
+            nodes |= able
+        return [number for number in range(len(self.solver.known_nodes.nodes)) if nodes >> number & 1]
+
+    @cached_property
     def problem(self) -> FreeProblem:
         """The problem of the search for price."""
         solver = self.solver
@@ -114,7 +132,7 @@ class FreePart:
         shapes = []
         for pod_class, mask in zip(solver.classes, self.masks, strict=True):
             offers = sum(1 << place for place, number in enumerate(self.offers) if mask >> number & 1)
-            spaces = solver.known_nodes.satisfying(pod_class.levels[-1])
+            spaces = sum(1 << place for place, number in enumerate(self.spaces) if self._able[pod_class] >> number & 1)
             shapes.append(Shape(pod_class.requests, len(pod_class.names), offers, spaces))
         limits = dict(solver.limits.remaining[0]) if len(rows.pools) == 1 else {}
         money, nodes = limits.pop(MONEY, None), limits.pop(NODES, None)
@@ -141,7 +159,7 @@ class FreePart:
             ),
             tuple(
                 Space(known_node.node.name, (*(max(0, amount) for amount in known_node.free), *wider))
-                for known_node in solver.known_nodes.nodes
+                for known_node in map(solver.known_nodes.nodes.__getitem__, self.spaces)
             ),
             Preferences(
                 nodes=None if nodes is None else max(0, int(nodes // 1000)),
@@ -232,7 +250,7 @@ class FreePart:
         for node_of_answer in answer.bins:
             pods = [(solver.classes[shape], count) for shape, count in node_of_answer.counts]
             if node_of_answer.space is not None:
-                known_node = solver.known_nodes.nodes[node_of_answer.space]
+                known_node = solver.known_nodes.nodes[self.spaces[node_of_answer.space]]
                 _put(solver, pods, known_node.pods)
                 continue
             mask, totals = solver.rows.every, [0] * len(solver.resources)

@@ -128,13 +128,17 @@ class KnownNodes:
         return (state - request) & self.guard == self.guard
 
     def _holding(self, requests: tuple[int, ...]) -> int:
+        """The nodes with room for one more pod of this size, and no resource of which more is taken than there is."""
+        return self.roomy(requests) & self._usable
+
+    def roomy(self, requests: tuple[int, ...]) -> int:
         """The nodes with room for one more pod of this size."""
-        if any(map(int.__gt__, requests, self._most)):
+        if not self.nodes or any(map(int.__gt__, requests, self._most)):
             return 0
         self._meter.spent += 1 + len(self.nodes) // SEEN_A_STEP
         request, guard = self.packed(requests), self.guard
         numbers = [number for number, state in enumerate(self.states) if (state - request) & guard == guard]
-        return mask_of(numbers, len(self.nodes)) & self._usable
+        return mask_of(numbers, len(self.nodes))
 
 
 def satisfies(level: Level, node: Node) -> bool:
