@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from functools import cache
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -43,8 +44,22 @@ class View(BaseModel):
 
 def document_of(model: BaseModel) -> dict[str, Any]:
     """The values of a model's fields by their names, models inside too: as ``model_dump`` of one that has no
-    serializers of its own, in a tenth of the time. Maps of plain values are the model's own."""
-    return {name: _document(value) for name, value in model.__dict__.items()}
+    serializers of its own, in less time. Maps and lists of plain values are the model's own."""
+    document = dict(model.__dict__)
+    for name in _fields_with_models(type(model)):
+        document[name] = _document(document[name])
+    return document
+
+
+@cache
+def _fields_with_models(model: type[BaseModel]) -> tuple[str, ...]:
+    """Names of the fields whose values may have models in them, by their types."""
+    return tuple(name for name, field in model.model_fields.items() if _may_have_models(field.annotation))
+
+
+def _may_have_models(kind: Any) -> bool:
+    is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
+    return is_model or kind is Any or any(map(_may_have_models, get_args(kind)))
 
 
 def _document(value: Any) -> Any:
