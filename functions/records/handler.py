@@ -308,12 +308,15 @@ def list_prices(request: Request) -> Answer:
 def get_costs(request: Request, services: Services) -> Answer:
     """Get costs. What stands costs by the hour, and what this month has cost so far, with what is gone."""
     from stockyard.operations.costs.kept_report import recent_report
-    from stockyard.operations.costs.report import report
+    from stockyard.operations.costs.kept_sums import is_large
+    from stockyard.operations.costs.lines_text import lines_text
+    from stockyard.operations.costs.report import make_report
 
     reference, max_age = request.query.get("cluster"), int(request.query.get("max_age") or 0)
-    if max_age and not reference:
+    if max_age and not reference and not is_large(services):
         return Answer(200, recent_report(services, max_age))
-    return Answer(200, report(services, find_cluster(services, str(reference)) if reference else None))
+    report = make_report(services, find_cluster(services, str(reference)) if reference else None)
+    return Answer(200, report.totals(), texts={"lines": lines_text(report.sorted_lines(), report.names())})
 
 
 @http.route(

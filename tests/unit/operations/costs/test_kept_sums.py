@@ -20,6 +20,7 @@ from stockyard.operations.costs.budgets import month_budgets, scope_of_tenant
 from stockyard.operations.costs.kept_report import costs_by_cluster
 from stockyard.operations.costs.kept_sums import ledger_now, tenant_sums, used_by_tenant
 from stockyard.operations.costs.report import report
+from stockyard.operations.costs.tenant_sums import TenantSums
 from stockyard.operations.listing import every
 from stockyard.operations.quotas import limits as quotas
 from stockyard.ports import Put, Replace
@@ -167,3 +168,16 @@ def test_the_budget_of_a_large_tenant_goes_by_its_sums(yard: Yard, monkeypatch: 
     monkeypatch.setattr(kept_sums, "LARGE", 1000)
     assert used_by_tenant(services) == used > 0
     assert budget.percent == report(services)["budgets"][0]["percent"]
+
+
+def test_sums_that_were_kept_with_whole_kinds_are_read(yard: Yard) -> None:
+    """Before, each cluster had its kinds of claims and its items in place of their numbers."""
+    sums = tenant_sums(yard.nodes.services)
+    document = sums.document()
+    before = json.loads(json.dumps(document))
+    for cluster in before["clusters"]:
+        cluster[2] = [[*before["kinds"][kind], *numbers] for kind, *numbers in cluster[2]]
+        cluster[6] = before["items"][cluster[6]]
+    del before["kinds"], before["items"]
+    assert sum(len(cluster[2]) for cluster in before["clusters"]) > 0
+    assert json.dumps(TenantSums.of_document(before).document()) == json.dumps(document)

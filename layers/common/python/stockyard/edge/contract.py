@@ -91,7 +91,8 @@ class Answer:
     where the next request goes on. ``probe`` reads little and gives another value when the answer may be another one.
     ``subject`` is what the audit record is about (by default the answer's id, else the path's); ``audited`` says that
     the use case has written that record in its own transaction. ``next_id`` is for lists, and ``total`` for those whose
-    items are counted. ``content`` is a file, in place of a body.
+    items are counted. ``content`` is a file, in place of a body. ``texts`` are members of the body by their names that
+    are JSON already.
     """
 
     status: int
@@ -103,6 +104,7 @@ class Answer:
     next_id: str | None = None
     total: Mapping[str, Any] | None = None
     content: Content | None = field(default=None, repr=False)
+    texts: Mapping[str, str] = field(default_factory=dict, repr=False)
     digest: str = ""
     cursor: str | None = None
     probe: Callable[[], object] | None = field(default=None, repr=False)

@@ -27,11 +27,22 @@ class Reply:
     """Whether ``body`` is in base 64, as bytes are that are no text."""
 
 
-def reply(status: int, document: Mapping[str, Any], headers: Mapping[str, str], *, problem: bool = False) -> Reply:
-    """``document`` as a reply that no cache keeps."""
+def reply(
+    status: int,
+    document: Mapping[str, Any],
+    headers: Mapping[str, str],
+    *,
+    problem: bool = False,
+    texts: Mapping[str, str] | None = None,
+) -> Reply:
+    """``document`` as a reply that no cache keeps. ``texts`` are further members of it, as JSON."""
     kind = problems.CONTENT_TYPE if problem else "application/json"
     fixed = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Type": kind}
-    return Reply(status, {**headers, **fixed}, json.dumps(document, separators=(",", ":")))
+    text = json.dumps(document, separators=(",", ":"))
+    if texts:
+        members = [*([text[1:-1]] if document else []), *(f"{json.dumps(name)}:{texts[name]}" for name in texts)]
+        text = f"{{{','.join(members)}}}"
+    return Reply(status, {**headers, **fixed}, text)
 
 
 def refusal(error: StockyardError, *, path: str, request_id: str, headers: Mapping[str, str] | None = None) -> Reply:

@@ -86,7 +86,7 @@ def _outcome(call: Call) -> Outcome:
             progress = replace(progress, is_audited=_audit(call, progress, DONE, answer, document))
             if held_key is not None:
                 idempotency.finish(held_key.keys, held_key.lease, answer.status, headers, document)
-            return Outcome(reply(answer.status, document, headers), progress, log_keys)
+            return Outcome(reply(answer.status, document, headers, texts=answer.texts), progress, log_keys)
     except Exception as error:
         return Outcome(_failed(call, progress, error), progress)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ from stockyard.domain.nodes.records import PlacementOption
 from stockyard.domain.records import NodeClaim, Placement
 from stockyard.domain.values import times
 from stockyard.domain.values.states import ReadyPhase
-from stockyard.operations.costs.parts import NODES, CostPart
 
 PENDING = "Pending"
 _MILLISECONDS = 1000
@@ -50,13 +49,6 @@ class ClaimGroup(NamedTuple):
     def waits(self) -> bool:
         """Whether they wait for a node type."""
         return self.kind.type is None and self.kind.phase == PENDING and not self.kind.deleting
-
-    def part(self) -> CostPart:
-        """Cost of all of them; of claims with a type alone."""
-        kind = self.kind
-        usd = None if kind.usd_hour is None else kind.usd_hour * self.number
-        since = times.to_text(_moment(self.since))
-        return CostPart(NODES, self.cluster_id, kind.pool, str(kind.type), kind.capacity_type, usd, since, self.number)
 
     def claim(self) -> NodeClaim:
         """One of them, with what prices and budgets look at."""
@@ -123,18 +115,24 @@ def merged(groups: Iterable[ClaimGroup]) -> list[ClaimGroup]:
     return [ClaimGroup(cluster_id, kind, n, total / n) for (cluster_id, kind), (n, total) in sums.items()]
 
 
-def as_rows(groups: Iterable[ClaimGroup]) -> list[Any]:
-    """The groups of one cluster as JSON."""
-    return [[*group.kind, group.number, group.since] for group in groups]
+def as_rows(groups: Iterable[ClaimGroup], kinds: dict[Kind, int]) -> list[Any]:
+    """The groups of one cluster as JSON, with the numbers of their ``kinds``; new ones are entered there."""
+    return [[kinds.setdefault(group.kind, len(kinds)), group.number, group.since] for group in groups]
 
 
-def of_rows(cluster_id: str, rows: Iterable[Sequence[Any]]) -> Iterator[ClaimGroup]:
-    """The groups of a cluster whose JSON this is."""
-    for *values, number, since in rows:
-        pool, phase, deleting, member, name, capacity_type, usd_hour, zones, disk, launching, options = values
-        priced = tuple((option, usd) for option, usd in options)
-        kind = Kind(pool, phase, deleting, member, name, capacity_type, usd_hour, tuple(zones), disk, launching, priced)
-        yield ClaimGroup(cluster_id, kind, number, since)
+def of_rows(cluster_id: str, rows: Iterable[Sequence[Any]], kinds: Sequence[Kind]) -> list[ClaimGroup]:
+    """The groups of a cluster whose JSON this is. What was kept before has the whole kind in place of its number."""
+    return [
+        ClaimGroup(cluster_id, kinds[kind[0]] if len(kind) == 1 else kind_of(kind), number, since)
+        for *kind, number, since in rows
+    ]
+
+
+def kind_of(values: Sequence[Any]) -> Kind:
+    """The kind whose JSON this is."""
+    pool, phase, deleting, member, name, capacity_type, usd_hour, zones, disk, launching, options = values
+    priced = tuple((option, usd) for option, usd in options)
+    return Kind(pool, phase, deleting, member, name, capacity_type, usd_hour, tuple(zones), disk, launching, priced)
 
 
 def _moment(milliseconds: float) -> datetime:

@@ -16,12 +16,13 @@ from stockyard.operations.costs.budgets import (
     scope_of_pool,
     wanted_members,
 )
-from stockyard.operations.costs.claim_groups import ClaimGroup, as_rows, merged, of_rows
+from stockyard.operations.costs.claim_groups import ClaimGroup, Kind, as_rows, merged, of_rows
 from stockyard.operations.costs.parts import CostPart, of_clusters, of_groups
 from stockyard.operations.quotas.limits import nodes_asked, quota_of_pool
 from stockyard.operations.services import Services
 
 READY = "ready"
+Items = tuple[tuple[str, int, float | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +58,6 @@ class ClusterSums:
         """Whether what it has may change without an event: it is being made or removed."""
         return self.status not in ("", READY)
 
-    def parts(self) -> Iterator[CostPart]:
-        """Everything of it that is billed now."""
-        for name, quantity, hour in self.items:
-            yield CostPart("cluster", self.id, "", name, "", hour, self.created_at, quantity)
-        for group in self.groups:
-            if group.kind.type is not None and not group.kind.member:
-                yield group.part()
-
     def parts_ahead(self) -> Iterator[CostPart]:
         """Parts beside its claims as budgets count them."""
         if self.members is None:
@@ -78,18 +71,22 @@ class ClusterSums:
         for pool, words, usd in self.budgets:
             yield Scope(self.id, pool), words, usd
 
-    def document(self) -> list[Any]:
-        """The sums as JSON."""
+    def document(self, kinds: dict[Kind, int], items: dict[Items, int]) -> list[Any]:
+        """The sums as JSON. ``kinds`` and ``items`` stand there once for all clusters, which have the number of each,
+        and are entered where they are new: most clusters have the same."""
+        own_items = tuple((name, quantity, hour) for name, quantity, hour in self.items)
         return [
-            self.id, self.made_at, as_rows(self.groups), self.name, self.status, self.created_at, self.items,
+            self.id, self.made_at, as_rows(self.groups, kinds), self.name, self.status, self.created_at,
+            items.setdefault(own_items, len(items)),
             self.ahead, self.members, self.budgets, self.pools, self.most_nodes,
         ]  # fmt: skip
 
     @classmethod
-    def of_document(cls, document: Sequence[Any]) -> ClusterSums:
-        """Sums whose JSON this is."""
-        cluster_id, made_at, rows, *fields = document
-        return cls(cluster_id, made_at, list(of_rows(cluster_id, rows)), *fields)
+    def of_document(cls, document: Sequence[Any], kinds: Sequence[Kind], items: Sequence[Any]) -> ClusterSums:
+        """Sums whose JSON this is. What was kept before has items of its own."""
+        cluster_id, made_at, rows, name, status, created_at, own_items, *fields = document
+        own_items = items[own_items] if isinstance(own_items, int) else own_items
+        return cls(cluster_id, made_at, of_rows(cluster_id, rows, kinds), name, status, created_at, own_items, *fields)
 
 
 def sums_of(

@@ -32,10 +32,8 @@ _ID = "tenant"
 
 
 def recent_report(services: Services, max_age: int) -> dict[str, Any]:
-    """The report of ``report`` as it was at most ``max_age`` seconds ago; made anew, and kept, where none is so
-    young. Of two that are made at the same time the last is kept: both are right."""
-    if is_large(services):
-        return report(services, all_sums=recent_sums(services))
+    """The report of a tenant that is not large as it was at most ``max_age`` seconds ago; made anew, and kept, where
+    none is so young. Of two that are made at the same time the last is kept: both are right."""
     oldest = times.to_text(services.clock.now() - timedelta(seconds=max_age))
     record = services.store.get(CostReport, _ID)
     if record is not None and record.made_at >= oldest:
@@ -78,7 +76,11 @@ class _OfClusters:
         """The cluster's costs as ``ClusterCostsView`` documents."""
         cluster = self._sums.clusters.get(cluster_id)
         lines = Lines(month_start(self._now), self._now)
-        lines.add_all(cluster.parts() if cluster is not None else (), self._past.get(cluster_id, ()))
+        if cluster is not None:
+            lines.add_items(cluster)
+            lines.add_nodes(cluster.groups)
+        for past in self._past.get(cluster_id, ()):
+            lines.add_past(past)
         if not lines.lines:
             return None
         hour, spent = lines.total("hour"), lines.total("spent")

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from stockyard.domain.cost_records import Usage
 from stockyard.domain.month_budgets import hours_between
 from stockyard.domain.records import Cluster, NodeClaim, Resource
-from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.values.prices import MEMBER, PriceItem
 from stockyard.domain.values.states import ClusterStatus
 from stockyard.operations.engine.ledger import lines_of
@@ -22,8 +21,7 @@ COMING: tuple[ClusterStatus, ...] = ("accepting", "preparing")
 """Statuses of clusters that are being made."""
 
 
-@dataclass(frozen=True, slots=True)
-class CostPart:
+class CostPart(NamedTuple):
     """Something that costs: ``usd_hour`` together, from ``since`` on."""
 
     kind: str
@@ -38,7 +36,7 @@ class CostPart:
     @property
     def line(self) -> tuple[str, ...]:
         """Common values of the parts of one line."""
-        return self.kind, self.cluster_id, self.pool, self.type, self.capacity_type
+        return self[:5]
 
 
 def price_items(services: Services, cluster: Cluster) -> Sequence[PriceItem]:

@@ -13,9 +13,9 @@ from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, NodeClaim
 from stockyard.domain.values import times
 from stockyard.operations.costs.budgets import BudgetScope, Things
-from stockyard.operations.costs.claim_groups import ClaimGroup, as_rows, group_of, merged, of_rows
-from stockyard.operations.costs.cluster_sums import ClusterSums, sums_of
-from stockyard.operations.costs.parts import CostPart, PastCost, of_usage
+from stockyard.operations.costs.claim_groups import ClaimGroup, Kind, as_rows, group_of, kind_of, merged, of_rows
+from stockyard.operations.costs.cluster_sums import ClusterSums, Items, sums_of
+from stockyard.operations.costs.parts import PastCost, of_usage
 from stockyard.operations.listing import every
 from stockyard.operations.quotas.limits import GROUPS
 from stockyard.operations.services import Services
@@ -78,12 +78,6 @@ class TenantSums:
                 moments[cluster_id] = min(time, moments.get(cluster_id, time))
         return moments
 
-    def parts(self) -> Iterator[CostPart]:
-        """Everything that is billed now."""
-        for cluster in self.clusters.values():
-            yield from cluster.parts()
-        yield from ClusterSums("", self.at, merged(self.loose.values())).parts()
-
     def things(self) -> Things:
         """All that counts for budgets."""
         claims = [(group.claim(), group.number) for group in self.groups if group.kind.type is not None]
@@ -113,11 +107,14 @@ class TenantSums:
 
     def document(self) -> dict[str, Any]:
         """The sums as JSON."""
+        kinds, items = dict[Kind, int](), dict[Items, int]()
         return {
             "at": self.at,
             "month": self.month,
-            "clusters": [cluster.document() for cluster in self.clusters.values()],
-            "loose": {key: as_rows([group])[0] for key, group in self.loose.items()},
+            "clusters": [cluster.document(kinds, items) for cluster in self.clusters.values()],
+            "loose": {key: as_rows([group], kinds)[0] for key, group in self.loose.items()},
+            "kinds": list(kinds),
+            "items": list(items),
             "spent": [[list(past.line), past.spent, past.complete] for past in self.spent.values()],
             "names": self.names,
             "counted": self.counted,
@@ -131,13 +128,14 @@ class TenantSums:
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> TenantSums:
         """Sums whose JSON this is."""
-        clusters = [ClusterSums.of_document(each) for each in document["clusters"]]
+        kinds, items = list(map(kind_of, document.get("kinds", ()))), document.get("items", ())
+        clusters = [ClusterSums.of_document(each, kinds, items) for each in document["clusters"]]
         past_costs = [PastCost(tuple(line), spent, complete) for line, spent, complete in document["spent"]]
         return cls(
             document["at"],
             document["month"],
             {cluster.id: cluster for cluster in clusters},
-            {key: next(of_rows("", [row])) for key, row in document["loose"].items()},
+            {key: of_rows("", [row], kinds)[0] for key, row in document["loose"].items()},
             {each.line: each for each in past_costs},
             document["names"],
             document["counted"],
