@@ -330,11 +330,10 @@ def get_costs(request: Request, services: Services) -> Answer:
 )
 def get_metrics(_: Request, services: Services) -> Answer:
     """Get numbers for Prometheus. Clusters, nodes, claims, costs, savings, budgets and operations of the tenant."""
-    from stockyard.domain.gauges import GAUGES
-    from stockyard.edge.http.openmetrics import content
-    from stockyard.operations.costs.gauges import samples
+    from stockyard.edge.http.openmetrics import content, written
+    from stockyard.operations.costs.gauges import exposition
 
-    return Answer(200, content=content(GAUGES, samples(services)))
+    return Answer(200, content=content(exposition(services, written)))
 
 
 @http.route(

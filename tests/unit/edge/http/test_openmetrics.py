@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families as as_older_
 
 from stockyard.domain.gauges import GAUGES, Gauge, Sample
 from stockyard.edge.http.content import preferred
-from stockyard.edge.http.openmetrics import OPENMETRICS, TEXT, content, exposition
+from stockyard.edge.http.openmetrics import OPENMETRICS, TEXT, content, exposition, written
 
 ODD = 'a "quoted" name, with \\ and\na new line'
 PLAIN = Gauge("x_things", "Things.", ("name",))
@@ -53,7 +53,7 @@ def test_the_strict_parser_takes_each_family_and_none() -> None:
 )
 def test_the_type_is_what_the_caller_prefers(accept: str, media: str) -> None:
     assert preferred(accept, (TEXT, OPENMETRICS)) == media
-    status, headers, body, is_encoded = content(GAUGES, []).answer({"headers": {"accept": accept}})
+    status, headers, body, is_encoded = content(written([])).answer({"headers": {"accept": accept}})
     assert (status, body, is_encoded) == (200, "# EOF\n", False)
     assert headers["Content-Type"] == (OPENMETRICS if media == OPENMETRICS else f"{TEXT}; charset=utf-8")
     assert (headers["Cache-Control"], headers["Vary"]) == ("no-store", "Accept, Accept-Encoding")

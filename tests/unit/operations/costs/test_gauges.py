@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections import Counter as Tally
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -11,15 +13,16 @@ import pytest
 
 from stockyard.domain import gauges
 from stockyard.domain.cost_records import GaugeReport
-from stockyard.domain.gauges import Gauge
+from stockyard.domain.gauges import Gauge, Sample
 from stockyard.domain.month_budgets import USD_MONTH
 from stockyard.domain.records import ClusterDisruption, NodeClaim, Operation
 from stockyard.domain.values.states import OperationStatus
 from stockyard.operations.costs import gauges as module
-from stockyard.operations.costs.gauges import samples
+from stockyard.operations.costs.gauges import exposition
 from stockyard.operations.costs.kept_report import recent_report
 from stockyard.operations.listing import every
 from stockyard.operations.quotas import limits as quotas
+from stockyard.operations.services import Services
 from stockyard.ports import Create, Put
 from tests.unit.operations.fleet.pools.conftest import Yard, make_yard
 
@@ -30,6 +33,16 @@ def yard() -> Yard:
     yard.pool("workers", quantity=3)
     yard.settle()
     return yard
+
+
+def written(samples: Iterable[Sample]) -> bytes:
+    """The samples as this test reads them back."""
+    return gzip.compress(json.dumps([[*sample[:2], dict(sample.labels)] for sample in samples]).encode())
+
+
+def samples(services: Services) -> list[Sample]:
+    """The samples that somebody who asks now is told."""
+    return [Sample(*sample) for sample in json.loads(gzip.decompress(exposition(services, written)))]
 
 
 def values(yard: Yard, gauge: Gauge, label: str = "") -> Mapping[str, float]:
@@ -121,3 +134,11 @@ def test_a_read_costs_one_record_for_as_long_as_the_last_one_cost_many(
     yard.nodes.clock.advance(module.MOST_SECONDS)
     samples(services)
     assert list(every(services.store, GaugeReport)) == [record], "one that is too long is not kept"
+
+
+def test_numbers_that_were_kept_in_another_form_are_made_anew(yard: Yard) -> None:
+    services = yard.nodes.services
+    first = samples(services)
+    (record,) = every(services.store, GaugeReport)
+    services.store.commit(Put(replace(record, data=b"x\x9c", version=record.version)))
+    assert samples(services) == first

@@ -62,7 +62,7 @@ class KeptSums(VersionedRecord):
 
 @dataclass(frozen=True, slots=True)
 class GaugeReport(VersionedRecord):
-    """Numbers of a tenant as monitoring last read them. There is one; ``data`` is compressed JSON."""
+    """Numbers of a tenant as monitoring last read them. There is one; ``data`` is what it is sent."""
 
     made_at: str
     serves_until: str

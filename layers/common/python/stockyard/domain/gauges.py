@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,23 +18,12 @@ class Gauge:
     unit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """One number of the family called ``gauge``. ``labels`` have no entry where there is nothing to say."""
 
     gauge: str
     value: float
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-    def document(self) -> list[Any]:
-        """The sample as JSON."""
-        return [self.gauge, self.value, dict(self.labels)]
-
-    @classmethod
-    def of(cls, document: Sequence[Any]) -> Sample:
-        """The sample that ``document`` of it has become."""
-        gauge, value, labels = document
-        return cls(gauge, value, labels)
+    labels: Mapping[str, str] = MappingProxyType({})
 
 
 _CLUSTER = ("cluster", "cluster_id")

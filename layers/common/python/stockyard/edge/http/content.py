@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from stockyard.edge.http import etag
@@ -17,21 +18,42 @@ _NO_WEIGHT = re.compile(r"q=0(\.0*)?")
 _WEIGHT = re.compile(r"[01](\.\d*)?")
 
 
-@dataclass(frozen=True, slots=True)
+_LEVEL = 6
+"""Of compression: 9 takes four times as long for one or two of a hundred bytes."""
+
+
+def compressed(raw: bytes) -> bytes:
+    """The bytes as who takes gzip is sent them: always the same of the same."""
+    return gzip.compress(raw, _LEVEL, mtime=0)
+
+
+@dataclass(frozen=True)
 class Content:
-    """A file. ``media`` is its type, ``headers`` are header fields of its own, ``tag`` changes when the file does.
+    """A file, of which either ``raw_data`` is there or what it becomes by gzip, ``gzip_data``; the other is made
+    when somebody takes it. ``media`` is its type, ``headers`` are header fields of its own, ``tag`` changes when the
+    file does.
 
     ``other_types`` are types that the same bytes have to who prefers one of them by ``Accept``; all others get
     ``media``. No cache keeps one that is ``private``.
     """
 
     media: str
-    raw: bytes = field(repr=False)
     headers: Mapping[str, str]
     tag: str
-    compressed: bytes = field(repr=False)
+    raw_data: bytes | None = field(default=None, repr=False)
+    gzip_data: bytes | None = field(default=None, repr=False)
     other_types: tuple[str, ...] = ()
     private: bool = False
+
+    @cached_property
+    def raw(self) -> bytes:
+        """The file itself."""
+        return gzip.decompress(self.gzip_data or b"") if self.raw_data is None else self.raw_data
+
+    @cached_property
+    def compressed(self) -> bytes:
+        """The same as who takes gzip is sent it."""
+        return compressed(self.raw_data or b"") if self.gzip_data is None else self.gzip_data
 
     @classmethod
     def of(
@@ -39,14 +61,14 @@ class Content:
         media: str,
         raw: bytes,
         headers: Mapping[str, str] | None = None,
-        *,
-        other_types: tuple[str, ...] = (),
-        private: bool = False,
     ) -> Content:
         """The file that ``raw`` is, which is text in UTF-8."""
-        # Weak, because it names the file and not the bytes that are sent, which may be compressed.
-        tag = f'W/"{hashlib.sha256(raw).hexdigest()[:32]}"'
-        return cls(media, raw, headers or {}, tag, gzip.compress(raw, mtime=0), other_types, private)
+        return cls(media, headers or {}, _tag(raw), raw)
+
+    @classmethod
+    def of_compressed(cls, media: str, data: bytes, other_types: tuple[str, ...] = ()) -> Content:
+        """The private file that has become ``data`` by ``compressed``."""
+        return cls(media, {}, _tag(data), None, data, other_types, private=True)
 
     def answer(self, event: Mapping[str, Any]) -> tuple[int, dict[str, str], str, bool]:
         """Status, header fields, body, and whether that is in base 64: 304 to who has the file already.
@@ -67,6 +89,12 @@ class Content:
         if not _takes_gzip(header(event, "accept-encoding") or ""):
             return 200, headers, self.raw.decode(), False
         return 200, {**headers, "Content-Encoding": "gzip"}, base64.b64encode(self.compressed).decode(), True
+
+
+def _tag(data: bytes) -> str:
+    """The entity tag of these bytes. Weak, because it names the file and not the bytes that are sent, which may be
+    compressed."""
+    return f'W/"{hashlib.sha256(data).hexdigest()[:32]}"'
 
 
 def preferred(accept: str, offers: Sequence[str]) -> str:

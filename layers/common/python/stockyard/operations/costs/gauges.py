@@ -5,11 +5,9 @@ All are of one moment. The sums are read once, for the costs and for what is cou
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, get_args
 
@@ -22,7 +20,8 @@ from stockyard.domain.values.states import OperationStatus, ReadyPhase, ShownClu
 from stockyard.operations.costs.claim_groups import ClaimGroup
 from stockyard.operations.costs.kept_report import MOST_BYTES, keep
 from stockyard.operations.costs.kept_sums import is_large, recent_sums
-from stockyard.operations.costs.report import report
+from stockyard.operations.costs.parts import NODES
+from stockyard.operations.costs.report import Line, make_report
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.ports import Put
@@ -36,40 +35,46 @@ MOST_OPERATIONS = 1000
 """Of the operations of a day, how many are counted."""
 _DAY = timedelta(days=1)
 _ID = "tenant"
+_GZIP = b"\x1f\x8b"
+"""The first bytes of what is kept. Before, it was the samples in another form."""
 _PAGE = 200
 
 
-def samples(services: Services) -> list[Sample]:
-    """The samples of all families, at most ``MOST_SECONDS`` old. Of two that are made at once the last is kept."""
+def exposition(services: Services, write: Callable[[Iterable[Sample]], bytes]) -> bytes:
+    """The samples of all families as ``write`` writes them by gzip, at most ``MOST_SECONDS`` old. Of two that are made
+    at once the last is kept."""
     now = services.now()
     record = services.store.get(GaugeReport, _ID)
-    if record is not None and now < record.serves_until:
-        return [Sample.of(sample) for sample in json.loads(zlib.decompress(record.data))]
+    if record is not None and now < record.serves_until and record.data.startswith(_GZIP):
+        return record.data
     new, count = _read_anew(services)
-    data = zlib.compress(json.dumps([sample.document() for sample in new], separators=(",", ":")).encode(), 6)
+    data = write(new)
     if len(data) <= MOST_BYTES:
         seconds = min(max(LEAST_SECONDS, count // RECORDS_A_SECOND), MOST_SECONDS)
         until = times.to_text(times.from_text(now) + timedelta(seconds=seconds))
         services.store.commit(Put(GaugeReport(_ID, now, until, data)))
-    return new
+    return data
 
 
 def _read_anew(services: Services) -> tuple[list[Sample], int]:
     """New samples, and how many records were read for them."""
     sums = recent_sums(services)
-    document = report(services, all_sums=sums)
+    report = make_report(services, all_sums=sums)
     if not is_large(services):
-        keep(services, document)
+        keep(services, report.document())
+    totals = report.totals()
     clusters = [sums.clusters[key] for key in sums.cluster_names()]
     names = {cluster.id: {"cluster": str(cluster.name), "cluster_id": cluster.id} for cluster in clusters}
     groups = list(sums.groups)
     operations, since = _operations(services)
     new = [
         *_counted(gauges.CLUSTERS, "status", get_args(ShownClusterStatus), Tally(c.status for c in clusters)),
-        *_of_costs(document, names),
+        *_of_costs(report.lines.lines, names),
+        Sample(gauges.FORECAST.name, totals["known_forecast"]),
+        Sample(gauges.COMPLETE.name, int(totals["complete"])),
         *_of_claims(groups, names),
         *_savings(services, names),
-        *_budgets(document),
+        *_budgets(totals),
         *_counted(gauges.OPERATIONS, "status", get_args(OperationStatus), Tally(o.status for o in operations)),
         Sample(gauges.OPERATIONS_SINCE.name, times.from_text(since).timestamp()),
         Sample(gauges.AS_OF.name, times.from_text(sums.as_of).timestamp()),
@@ -82,37 +87,40 @@ def _counted(gauge: Gauge, label: str, values: Sequence[str], tally: Mapping[str
         yield Sample(gauge.name, tally[value], {label: value})
 
 
-def _of_costs(document: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> Iterator[Sample]:
+def _of_costs(lines: Mapping[tuple[str, ...], Line], names: Mapping[str, Mapping[str, str]]) -> Iterator[Sample]:
     """Nodes and money by cluster, from the lines of a report; what is gone, and nodes of no cluster, together."""
-    sums: defaultdict[tuple[str, str, str], float] = defaultdict(float)
-    for line in document["lines"]:
-        cluster_id = line["cluster_id"] if line["cluster_id"] in names else ""
-        kind, capacity_type = str(line["kind"]), str(line["capacity_type"] or "")
-        if kind == "nodes":
-            sums[gauges.NODES.name, cluster_id, capacity_type] += line["quantity"]
-        sums[gauges.COST_HOUR.name, cluster_id, kind] += line["hour"] or 0.0
-        sums[gauges.SPENT.name, cluster_id, kind] += line["spent"] or 0.0
-    for (name, cluster_id, value), amount in sorted(sums.items()):
-        label = "capacity_type" if name == gauges.NODES.name else "kind"
-        yield Sample(name, round(amount, 6), {**names.get(cluster_id, {}), label: value})
-    yield Sample(gauges.FORECAST.name, document["known_forecast"])
-    yield Sample(gauges.COMPLETE.name, int(document["complete"]))
+    nodes, hours, spent = (defaultdict[tuple[str, str], float](float) for _ in range(3))
+    for (kind, line_cluster, _, _, capacity_type), line in lines.items():
+        cluster_id = line_cluster if line_cluster in names else ""
+        own = cluster_id, kind
+        if kind == NODES:
+            nodes[cluster_id, capacity_type] += line.quantity
+        hours[own] += line.hour if line.rate_known else 0.0
+        spent[own] += line.spent if line.complete else 0.0
+    for gauge, label, sums in (
+        (gauges.NODES, "capacity_type", nodes),
+        (gauges.COST_HOUR, "kind", hours),
+        (gauges.SPENT, "kind", spent),
+    ):
+        for (cluster_id, value), amount in sorted(sums.items()):
+            yield Sample(gauge.name, round(amount, 6), {**names.get(cluster_id, {}), label: value})
 
 
 def _of_claims(groups: Sequence[ClaimGroup], names: Mapping[str, Mapping[str, str]]) -> Iterator[Sample]:
     """Claims by phase and those that wait, by cluster. Members of control planes are no nodes of anybody."""
-    phases: defaultdict[str, Tally[str]] = defaultdict(Tally)
-    waiting: Tally[str] = Tally(dict.fromkeys(names, 0))
+    phases: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+    waiting = dict.fromkeys(names, 0)
     for group in groups:
         if group.kind.member:
             continue
         cluster_id = group.cluster_id if group.cluster_id in names else ""
         phases[cluster_id]["Deleting" if group.kind.deleting else group.kind.phase] += group.number
-        waiting[cluster_id] += group.number * group.waits
+        waiting[cluster_id] = waiting.get(cluster_id, 0) + group.number * group.waits
+    name, shown_phases = gauges.CLAIMS.name, (*get_args(ReadyPhase), "Deleting")
     for cluster_id in sorted({*phases, *names}):
-        for phase in (*get_args(ReadyPhase), "Deleting"):
-            labels = {**names.get(cluster_id, {}), "phase": phase}
-            yield Sample(gauges.CLAIMS.name, phases[cluster_id][phase], labels)
+        own, numbers = names.get(cluster_id, {}), phases[cluster_id]
+        for phase in shown_phases:
+            yield Sample(name, numbers[phase], {**own, "phase": phase})
     for cluster_id, count in sorted(waiting.items()):
         yield Sample(gauges.WAITING.name, count, names.get(cluster_id, {}))
 
