@@ -106,7 +106,8 @@ def get_usage(_: Request, services: Services, cluster: Cluster) -> Answer:
     from stockyard.operations.fleet.pools import pools
     from stockyard.operations.fleet.state import usage_view, workload_of
 
-    claims = pools.claims_of(services, cluster.id)
+    # What the agent has told is some seconds old anyway.
+    claims = pools.claims_of(services, cluster.id, consistent=False)
     return Answer(200, usage_view(cluster.id, claims, workload_of(services, cluster.id)))
 
 

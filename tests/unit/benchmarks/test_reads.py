@@ -47,6 +47,15 @@ def test_a_page_of_one_subject_is_full_behind_thousands_of_others():
             assert len(page["items"]) == 50, query
 
 
+def test_looks_at_a_cluster_read_what_they_show():
+    """The network of a cluster without an overlay shows no node; the use of nodes may be a second old."""
+    looks = {look.name: look for look in LOOKS}
+    with tenant_of(2, 100, history=2) as (counted, names):
+        network = measure(looks["GET /v1/clusters/{cluster}/network"], counted, names, 1)
+        assert network["units"] <= 2
+        assert measure(looks["GET /v1/clusters/{cluster}/usage"], counted, names, 1)["units"] <= 60
+
+
 def test_costs_of_a_large_tenant_read_no_claim(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(kept_sums, "LARGE", 100)
     with tenant_of(60, 4, history=2) as (counted, names):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stockyard.domain.clusters import overlay
 from stockyard.domain.clusters.overlay_paths import DOWN
 from stockyard.domain.records import Cluster, NodeClaim, NodeProvider
 from stockyard.operations.fleet.pools.pools import claims_of
@@ -17,7 +18,8 @@ from stockyard.operations.services import Services
 def network_view(services: Services, cluster: Cluster) -> dict[str, Any]:
     """The overlay of a cluster: its members, those first that are down, and when its agent came last. ``range`` is
     None for a cluster without one."""
-    claims = claims_of(services, cluster.id)
+    # What its agent has told is some seconds old anyway.
+    claims = claims_of(services, cluster.id, consistent=False) if overlay.range_of(cluster.settings) else ()
     paths = overlay_paths.paths_of(services, cluster, claims)
     if paths is None:
         return {"range": None, "observed_at": None, "changed_at": None, "members": []}
