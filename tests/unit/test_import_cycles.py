@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Mapping
+import importlib
+import sys
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
-ROOT = Path(__file__).parents[2]
-ROOTS = {
-    "stockyard": ROOT / "layers" / "common" / "python",
-    "functions": ROOT,
-    "stacks": ROOT,
-    "local": ROOT,
-    "agent": ROOT,
-    "benchmarks": ROOT,
-    "stockyard_client": ROOT / "client",
-    "stockyard_cdk": ROOT / "constructs",
-    "stockyard_stack_resources": ROOT / "constructs",
-}
-
-
-def modules_of(root: Path, package: str) -> dict[str, Path]:
-    """The files of a package by the name of their module."""
-    files = sorted((root / package).rglob("*.py"))
-    names = {file: ".".join(file.relative_to(root).with_suffix("").parts) for file in files}
-    return {name.removesuffix(".__init__"): file for file, name in names.items()}
-
-
-def imports_of(tree: ast.AST, modules: Mapping[str, Path]) -> Iterator[str]:
-    """The modules that a file names in its imports, wherever they stand."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (each.name for each in node.names if each.name in modules)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for each in node.names:
-                inner = f"{node.module}.{each.name}"
-                yield inner if inner in modules else node.module
+PACKAGES = (
+    "stockyard",
+    "functions",
+    "stacks",
+    "local",
+    "agent",
+    "benchmarks",
+    "stockyard_client",
+    "stockyard_cdk",
+    "stockyard_stack_resources",
+)
 
 
 def circle_of(edges: Mapping[str, set[str]]) -> list[str]:
@@ -50,27 +33,34 @@ def circle_of(edges: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
-def edges_of(modules: Mapping[str, Path]) -> dict[str, set[str]]:
-    """Imports of each module from the others."""
-    trees = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in modules.items()}
-    return {
-        name: {each for each in imports_of(tree, modules) if each in modules} - {name} for name, tree in trees.items()
-    }
+def edges_of(*packages: str) -> dict[str, set[str]]:
+    """Imports of each module of the packages from the others, wherever they stand in it."""
+    graph = grimp.build_graph(*packages, cache_dir=None)
+    return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
-    modules: dict[str, Path] = {}
-    for package, root in ROOTS.items():
-        modules |= modules_of(root, package)
-    assert len(modules) > 900
-    assert circle_of(edges_of(modules)) == []
+    edges = edges_of(*PACKAGES)
+    assert len(edges) > 900
+    assert circle_of(edges) == []
 
 
 @pytest.mark.parametrize(
-    "statement", ["import p.b", "from p import b", "from p.b import B", "if TYPE_CHECKING:\n    import p.b"]
+    "statement",
+    [
+        "import circular.b",
+        "from circular import b",
+        "from circular.b import B",
+        "if TYPE_CHECKING:\n    import circular.b",
+        "def late():\n    import circular.b",
+    ],
 )
-def test_circle_is_found(tmp_path: Path, statement: str) -> None:
-    (tmp_path / "p").mkdir()
-    for name, text in {"__init__": "", "a": statement, "b": "from p.c import C", "c": "import p.a"}.items():
-        (tmp_path / "p" / f"{name}.py").write_text(text)
-    assert set(circle_of(edges_of(modules_of(tmp_path, "p")))) == {"p.a", "p.b", "p.c"}
+def test_circle_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
+    folder = tmp_path / "circular"
+    folder.mkdir()
+    texts = {"__init__": "", "a": statement, "b": "from circular.c import C", "c": "import circular.a"}
+    for name, text in texts.items():
+        (folder / f"{name}.py").write_text(text)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    importlib.invalidate_caches()
+    assert set(circle_of(edges_of("circular"))) == {"circular.a", "circular.b", "circular.c"}

@@ -72,8 +72,8 @@ KEEPERS = frozenset(
 )
 
 
-def _names(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree):
+def _names(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id, node.lineno
         elif isinstance(node, ast.arg):
@@ -97,19 +97,23 @@ def explained_words(glossary: str) -> list[str]:
     ]
 
 
-def bare_names(tree: ast.AST) -> list[tuple[str, int]]:
-    """Each bare participle or pronoun that is a name in ``tree``, with its line."""
-    return [(name, line) for name, line in _names(tree) if name.strip("_").lower() in BARE]
+def bare_names(names: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Each bare participle or pronoun among names, with its line."""
+    return [(name, line) for name, line in names if name.strip("_").lower() in BARE]
 
 
-def _first_sentences(tree: ast.AST) -> list[tuple[int, str]]:
+def _first_sentences(nodes: Iterable[ast.AST]) -> list[tuple[int, str]]:
     """First sentence of each docstring, with its line."""
-    documented = [node for node in ast.walk(tree) if isinstance(node, Documented)]
     return [
         (node.body[0].lineno, re.split(r"(?<=[.:;])\s", text)[0])
-        for node in documented
-        if (text := ast.get_docstring(node))
+        for node in nodes
+        if isinstance(node, Documented) and (text := ast.get_docstring(node))
     ]
+
+
+def _nodes(source: str) -> list[ast.AST]:
+    """All nodes of the tree of a module."""
+    return list(ast.walk(ast.parse(source)))
 
 
 def long_winded(sentences: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
@@ -135,16 +139,17 @@ def faults() -> tuple[tuple[str, ...], ...]:
     for file in files:
         if BUNDLES in file.parents:
             continue
-        path, tree = str(file.relative_to(ROOT)), ast.parse(file.read_text())
+        path, nodes = str(file.relative_to(ROOT)), _nodes(file.read_text())
+        own_names = list(_names(nodes))
         names += [
             f"{path}:{line} {name}"
-            for name, line in bare_names(tree)
+            for name, line in bare_names(own_names)
             if not (name.lower() in EXEMPT and path in KEEPERS)
         ]
         if path.startswith(PRODUCT) and path not in FOREIGN:
-            own_names = [(file.stem, 0), *_names(tree)]
-            gone_words += [f"{path}:{line} {name}" for name, line in own_names if words(name) & STRUCK_WORDS]
-        sentences = _first_sentences(tree)
+            named_here = [(file.stem, 0), *own_names]
+            gone_words += [f"{path}:{line} {name}" for name, line in named_here if words(name) & STRUCK_WORDS]
+        sentences = _first_sentences(nodes)
         long_sentences += [f"{path}:{line} {first}" for line, first in long_winded(sentences)]
         openings += [f"{path}:{line} {first}" for line, first in without_noun(sentences)]
     return tuple(names), tuple(long_sentences), tuple(openings), tuple(gone_words)
@@ -174,7 +179,7 @@ def test_words_with_one_meaning_have_one_row_of_the_glossary() -> None:
 
 def test_check_sees_each_word_of_a_name_and_of_a_row() -> None:
     source = "class NodeMaker:\n    def wish_of(self, the_loss):\n        standing = 1\n"
-    refused_names = [name for name, _ in _names(ast.parse(source)) if words(name) & STRUCK_WORDS]
+    refused_names = [name for name, _ in _names(_nodes(source)) if words(name) & STRUCK_WORDS]
     assert sorted(refused_names) == ["NodeMaker", "standing", "the_loss", "wish_of"]
     assert not words("glossary") & STRUCK_WORDS
     assert explained_words("| word | meaning |\n| -- | -- |\n| wait, turn | a request |\n") == ["wait", "turn"]
@@ -182,8 +187,8 @@ def test_check_sees_each_word_of_a_name_and_of_a_row() -> None:
 
 def test_check_counts_pronouns_of_the_first_sentence_alone() -> None:
     sentence = "What it is that they have of those."
-    assert long_winded(_first_sentences(ast.parse(f'"""{sentence}"""'))) == [(1, sentence)]
-    assert not long_winded(_first_sentences(ast.parse(f'"""A list. {sentence}"""')))
+    assert long_winded(_first_sentences(_nodes(f'"""{sentence}"""'))) == [(1, sentence)]
+    assert not long_winded(_first_sentences(_nodes(f'"""A list. {sentence}"""')))
 
 
 def test_check_sees_docstrings_that_begin_without_a_noun() -> None:
@@ -201,7 +206,7 @@ class Pool:
         Of which cluster.
         """
 '''
-    assert sorted(without_noun(_first_sentences(ast.parse(source)))) == [
+    assert sorted(without_noun(_first_sentences(_nodes(source)))) == [
         (3, "Which nodes it has."),
         (5, "How many."),
         (7, "It, in USD:"),
@@ -211,7 +216,7 @@ class Pool:
 
 def test_check_sees_each_kind_of_name() -> None:
     source = "def found(told, *, one=1):\n    for given in told:\n        wanted = [x for x in given]\nclass Made: ..."
-    assert sorted(name for name, _ in bare_names(ast.parse(source))) == [
+    assert sorted(name for name, _ in bare_names(_names(_nodes(source)))) == [
         "Made",
         "found",
         "given",
