@@ -24,7 +24,7 @@ LAST_MINUTE = timedelta(minutes=1)
 
 @logged(logger)
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """One sweep over all tenants; or of one place that such a sweep has handed out: ``{"tenant": ..., "place": ...}``,
+    """One sweep over all tenants; or of one scope that such a sweep has handed out: ``{"tenant": ..., "place": ...}``,
     or of some tenants: ``{"tenants": [...]}``; or a look at the nodes of the cluster that an event of our bus
     names, or at what the sums of its tenant lack.
 
@@ -37,11 +37,11 @@ def lambda_handler(event: dict[str, Any], context: LambdaContext) -> dict[str, A
     detail = event.get("detail")
     # The detail of a scheduled event is an empty document.
     if detail and event.get("detail-type") == SUMS_BEHIND:
-        report = {"place": SUMS, **reaper.sweep_place(detail["tenant"], SUMS)}
+        report = {"place": SUMS, **reaper.sweep_scope(detail["tenant"], SUMS)}
     elif detail:
         report = {"cluster": detail["subject"], **reaper.look_at_nodes(detail["tenant"], detail["subject"])}
     elif "place" in event:
-        report = {"place": event["place"], **reaper.sweep_place(event["tenant"], event["place"])}
+        report = {"place": event["place"], **reaper.sweep_scope(event["tenant"], event["place"])}
     else:
         remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())
         until = wiring.clock().now() + remaining - LAST_MINUTE

@@ -1,4 +1,4 @@
-"""The handler of the sweep: each event has its part, of a cluster, of a tenant's sums, of a place or of tenants."""
+"""The handler of the sweep: each event has its part, of a cluster, of a tenant's sums, of a scope or of tenants."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Reaper:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
 
-    def sweep_place(self, tenant: str, place: str) -> dict[str, Any]:
-        self.calls.append(("place", tenant, place))
+    def sweep_scope(self, tenant: str, scope: str) -> dict[str, Any]:
+        self.calls.append(("place", tenant, scope))
         return NOTHING
 
     def look_at_nodes(self, tenant: str, cluster: str) -> dict[str, Any]:

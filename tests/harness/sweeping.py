@@ -1,4 +1,4 @@
-"""A sweep whose places are swept in the same process, one after another, for tests that look at its whole effect."""
+"""A sweep whose scopes are swept in the same process, one after another, for tests that look at its whole effect."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class Reaper:
 
     def __init__(self, registry: Registry, clock: Clock, services_of: Callable[[str], Services]) -> None:
         self.services_of = services_of
-        self.places: list[tuple[str, str]] = []
+        self.scopes: list[tuple[str, str]] = []
         self._reaper = run.Reaper(registry, clock, services_of, self._keep)
 
-    def _keep(self, tenant: str, place: str) -> None:
-        self.places.append((tenant, place))
+    def _keep(self, tenant: str, scope: str) -> None:
+        self.scopes.append((tenant, scope))
 
     def run(self, *, reconciled: bool = False) -> dict[str, Any]:
-        """One sweep and all of its places."""
-        self.places.clear()
+        """One sweep and all of its scopes."""
+        self.scopes.clear()
         report = self._reaper.run(reconciled=reconciled)
-        for tenant, place in self.places:
-            part = self._reaper.sweep_place(tenant, place)
+        for tenant, scope in self.scopes:
+            part = self._reaper.sweep_scope(tenant, scope)
             report = {
                 name: value or part[name] if name == "distrusted" else value + part[name]
                 for name, value in report.items()

@@ -68,5 +68,5 @@ def test_a_sample_has_every_phase_and_every_fault(world: CrashWorld, recorded: R
     cells = sample(world.cloud.stories, every, seed)
     assert cells == sample(world.cloud.stories, every, seed)
     assert cells != sample(world.cloud.stories, every, seed + 1)
-    assert {cell.call.place for cell in cells} == tasks(world) | {"create", "sweep_place"}
+    assert {cell.call.place for cell in cells} == tasks(world) | {"create", "sweep_scope"}
     assert {cell.mode for cell in cells} == set(Mode)

@@ -87,5 +87,5 @@ def test_every_request_of_a_life_is_one_that_the_vendors_document_knows(world: C
 def test_a_sample_has_every_phase_and_every_fault(world: CrashWorld, recorded: Recorded, seed: int) -> None:
     every = matrix(world.cloud.stories, recorded)
     cells: list[Cell] = sample(world.cloud.stories, every, seed)
-    assert {cell.call.place for cell in cells} >= tasks(world) | {"create", "sweep_place"}
+    assert {cell.call.place for cell in cells} >= tasks(world) | {"create", "sweep_scope"}
     assert {cell.mode for cell in cells} == set(Mode)

@@ -25,7 +25,7 @@ STUCK_SECONDS, RETRY_SECONDS = 1801, 901
 
 KEPT_MINUTES = 30
 RESUMES = ("resume", "resume_again")
-DOORS = (*RESUMES, "relay", "delete", "machine", "reaper", "sweep_place")
+DOORS = (*RESUMES, "relay", "delete", "machine", "reaper", "sweep_scope")
 """Places outside the workflows. Only the first call of each name is crashed there; in ``create`` every call is."""
 RESUMED, ASKED_AGAIN = 1, 2
 """Bits of a variant: a person resumes a failed creation; a client repeats its failed request after the fault."""

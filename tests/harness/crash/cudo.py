@@ -49,7 +49,7 @@ class CrashCudo:
         "undone": Story((Call("provision:network", "cudo.CreateNetwork", 1),)),
         "blocked": Story((Call("delete:network", "cudo.DeleteNetwork", 1),)),
         "kept": Story(_KEEP, _MACHINE, keeps_failed=True),
-        "swept": Story(_KEEP, ("sweep_place",), keeps_failed=True, is_swept=True),
+        "swept": Story(_KEEP, ("sweep_scope",), keeps_failed=True, is_swept=True),
         "scarce": Story((), ("provision:control_plane",)),
         "full": Story((), _MACHINE),
         "failed_disk": Story((), ("provision:disk", "provision:compensate")),

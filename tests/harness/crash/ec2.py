@@ -47,7 +47,7 @@ class CrashEc2:
         "undone": Story((Call("provision:network", "ec2.CreateNatGateway", 1),)),
         "blocked": Story((Call("delete:network", "ec2.DeleteVpc", 1),)),
         "kept": Story(_REGISTER, ("provision:control_plane", "provision:compensate"), keeps_failed=True),
-        "swept": Story(_REGISTER, ("sweep_place",), keeps_failed=True, is_swept=True),
+        "swept": Story(_REGISTER, ("sweep_scope",), keeps_failed=True, is_swept=True),
         "scarce": Story((), ("provision:control_plane",)),
     }
     """In ``scarce`` EC2 has none of the first type in the first zone."""

@@ -225,7 +225,7 @@ class CrashWorld:
         self.places.clear()
         report = self.call("reaper", reaper_handler, {})
         for event in self.places:
-            self.call("sweep_place", reaper_handler, event)
+            self.call("sweep_scope", reaper_handler, event)
         return report
 
     def invoke(self, event: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from stockyard.errors import FieldProblem, InUse
 from stockyard.operations.cloud_accounts.accounts import change_account, delete_account
 from stockyard.operations.cloud_accounts.of_provider import account_number, account_of, host_of, reference_of
 from stockyard.operations.clusters.removal.delete import delete_cluster, plan_deletion
-from stockyard.operations.node_claims.lost_machines import place_of
+from stockyard.operations.node_claims.lost_machines import scope_of
 from stockyard.operations.node_providers.providers import check_provider, create_provider, draft
 from stockyard.ports import Put, Remove
 from stockyard.providers import registry
@@ -91,9 +91,9 @@ def test_a_reference_is_a_number_or_a_name_of_an_account_of_the_kinds_cloud(worl
         hosted = provider(world, name)
         assert account_of(world.services, hosted) == site
         assert (account_number(world.services, hosted), host_of(world.services, hosted)) == ("9", None)
-        assert (place_of(world.services, hosted), faults(world, name)) == ("account/9", [])
+        assert (scope_of(world.services, hosted), faults(world, name)) == ("account/9", [])
     assert account_number(world.services, provider(world, "gone")) is None
-    assert place_of(world.services, provider(world, "gone")) != "account/9"
+    assert scope_of(world.services, provider(world, "gone")) != "account/9"
     text = "there is no cloud account 8 of Cudo, and no cluster 8"
     assert faults(world, "8") == [FieldProblem("/spec/clusterRef/cluster", text)]
 

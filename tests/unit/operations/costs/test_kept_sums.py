@@ -112,7 +112,7 @@ def test_a_look_counts_a_part_and_the_sweep_the_rest(yard: Yard, monkeypatch: py
     reaper = Reaper(yard.nodes.registry, services.clock, lambda _: services)
     assert kept_sums.are_due(services)
     reaper.run()
-    assert (services.tenant, SUMS) in reaper.places
+    assert (services.tenant, SUMS) in reaper.scopes
     assert parts(yard)[0].is_complete
     assert not kept_sums.are_due(services)
     yard.nodes.clock.advance(5)

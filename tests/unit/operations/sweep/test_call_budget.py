@@ -136,8 +136,8 @@ def yard() -> Yard:
 
 def _line(cluster: Cluster, kind: str, vendor_id: str, now: str) -> Resource:
     line_id = f"{cluster.id}/phase/{kind}/{vendor_id}"
-    place = ("us-east-1", cluster.cloud_account_id, now, vendor_id)
-    return Resource(line_id, cluster.id, "phase", kind, vendor_id, "token", "made", *place)
+    line_values = ("us-east-1", cluster.cloud_account_id, now, vendor_id)
+    return Resource(line_id, cluster.id, "phase", kind, vendor_id, "token", "made", *line_values)
 
 
 def test_a_sweep_asks_little_for_what_the_ledger_says(yard: Yard) -> None:

@@ -13,7 +13,7 @@ from stockyard.errors import StockyardError, VendorUnavailable
 from stockyard.lifecycle.sweeping import COMPLETE, MOST_SUSPECTS, PARTS_GONE, unlisted
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.fleet.pools import conditions
-from stockyard.operations.sweep.places import PlaceSweep
+from stockyard.operations.sweep.scopes import ScopeSweep
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import CloudWork, Replace, Tagged
 from stockyard.ports.clusters import GonePart
@@ -59,7 +59,7 @@ class Yard:
     def swept(self) -> str:
         """Message of the cluster after a sweep; empty for nothing."""
         tally = Tally()
-        PlaceSweep(self.world.services, "account/1", trusted=True, tally=tally).run()
+        ScopeSweep(self.world.services, "account/1", trusted=True, tally=tally).run()
         assert bool(tally.failures) == bool(self.provider.error or self.provider.dark), tally.failures
         part = conditions.of(self.cluster, COMPLETE)
         assert part is None or (part.status, part.reason) == ("False", PARTS_GONE)

@@ -126,7 +126,7 @@ def test_what_a_claim_needs(fields: dict[str, Any], calm: bool) -> None:
     assert not is_calm(Tally(), [], [member, replace(member, id="ncl_2")])
 
 
-def test_a_place_is_due_as_its_last_sweep_and_the_last_event_say() -> None:
+def test_a_scope_is_due_as_its_last_sweep_and_the_last_event_say() -> None:
     now = times.from_text("2026-01-31T12:00:00.000Z")
 
     def ago(minutes: int) -> str:
@@ -139,4 +139,4 @@ def test_a_place_is_due_as_its_last_sweep_and_the_last_event_say() -> None:
         (ago(30), ago(59), True),
         (ago(30), ago(61), False),
     ):
-        assert sweeping.place_due(calm_since, last_event, now) is due, (calm_since, last_event)
+        assert sweeping.scope_due(calm_since, last_event, now) is due, (calm_since, last_event)

@@ -1,4 +1,4 @@
-"""The sweep over all tenants: orphans, its limits, its places, and a table that was restored from an older copy."""
+"""The sweep over all tenants: orphans, its limits, its scopes, and a table that was restored from an older copy."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_sweep_continues_where_last_one_ran_out_of_time(world, reaper):
 
     turns, handed = [], []
 
-    def hand_out(tenant, place):
+    def hand_out(tenant, scope):
         if len(handed) == 2:
             raise OutOfTime
         handed.append(tenant)
@@ -222,11 +222,11 @@ def test_account_named_by_node_provider_only_is_swept(world, reaper):
     )
     reaper.run()
     assert {number for _, number, _ in world.provider.sweeps} == {"1", "2"}
-    assert ("acme", "account/2") in reaper.places
+    assert ("acme", "account/2") in reaper.scopes
 
 
-def test_silent_place_delays_no_other(world, reaper):
-    """100 places of which 10 do not answer: the run asks none of them, and the other 90 are swept meanwhile."""
+def test_silent_scope_delays_no_other(world, reaper):
+    """100 scopes of which 10 do not answer: the run asks none of them, and the other 90 are swept meanwhile."""
     for number in range(99):
         world.registry.store(f"t{number:02}").commit(Create(account(1, "us-east-1")))
     silent = {f"t{number:02}" for number in range(0, 99, 10)}
@@ -238,12 +238,12 @@ def test_silent_place_delays_no_other(world, reaper):
         return look(account, installation, tenant, *more)
 
     world.provider.tagged = tagged
-    places = []
-    one_run = run.Reaper(world.registry, world.clock, reaper.services_of, lambda *place: places.append(place))
+    scopes = []
+    one_run = run.Reaper(world.registry, world.clock, reaper.services_of, lambda *scope: scopes.append(scope))
     one_run.run()
-    assert (len(places), world.provider.sweeps) == (100, [])
+    assert (len(scopes), world.provider.sweeps) == (100, [])
     with ThreadPoolExecutor(100) as pool:
-        sweeps = {tenant: pool.submit(one_run.sweep_place, tenant, place) for tenant, place in places}
+        sweeps = {tenant: pool.submit(one_run.sweep_scope, tenant, scope) for tenant, scope in scopes}
         try:
             wait([sweep for tenant, sweep in sweeps.items() if tenant not in silent], timeout=60)
             assert {tenant for tenant, sweep in sweeps.items() if not sweep.done()} == silent
@@ -253,16 +253,16 @@ def test_silent_place_delays_no_other(world, reaper):
     assert {tuple(sweep.result()["failures"]) for sweep in sweeps.values()} == {()}
 
 
-def test_place_handed_out_before_restore_is_only_reported(world, reaper):
+def test_scope_handed_out_before_restore_is_only_reported(world, reaper):
     world.provider.things["network-clu_lost"] = "network"
-    sweep = run.Reaper(world.registry, world.clock, reaper.services_of, lambda tenant, place: None)
+    sweep = run.Reaper(world.registry, world.clock, reaper.services_of, lambda tenant, scope: None)
     sweep.run()
-    assert sweep.sweep_place("acme", "account/1")["distrusted"] is False
+    assert sweep.sweep_scope("acme", "account/1")["distrusted"] is False
     world.clock.advance(3500)
     sweep.run()
     world.clock.advance(300)
     world.registry.table.id = "table-2"
-    report = sweep.sweep_place("acme", "account/1")
+    report = sweep.sweep_scope("acme", "account/1")
     assert (report["distrusted"], report["removed"]) == (True, [])
     assert "network-clu_lost" in world.provider.things
 

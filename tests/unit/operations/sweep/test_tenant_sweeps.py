@@ -33,7 +33,7 @@ class Yard:
         self.world, self.size, self.seconds = world, clusters, seconds
         self.clusters: list[tuple[str, str]] = []
         """(tenant, cluster) as they were visited."""
-        self.places: list[tuple[str, str]] = []
+        self.scopes: list[tuple[str, str]] = []
         first = world.create("first")
         account = world.services.store.get(CloudAccount, "1")
         assert account is not None
@@ -57,8 +57,8 @@ class Yard:
         self.world.clock.advance(self.seconds)
         return ""
 
-    def _hand_out(self, tenant: str, place: str) -> None:
-        self.places.append((tenant, place))
+    def _hand_out(self, tenant: str, scope: str) -> None:
+        self.scopes.append((tenant, scope))
         self.world.clock.advance(PLACE_SECONDS)
 
     def sweep(self) -> float:
@@ -78,13 +78,13 @@ def small_yard(monkeypatch: pytest.MonkeyPatch) -> Yard:
     return Yard(make_world(), monkeypatch, 160, 10, 3.5)
 
 
-def test_all_places_of_three_thousand_clusters_are_visited_within_two_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_scopes_of_three_thousand_clusters_are_visited_within_two_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     yard, visited = Yard(make_world(), monkeypatch, 3000, 60, 0.1), []
     for _ in range(2):
         assert yard.sweep() < RUN.total_seconds() + tenant_sweeps.PAGE, "a page is ended, and no more is begun"
         visited.append(len(set(yard.clusters)))
     assert visited[0] < visited[1] == 3000, visited
-    assert len(set(yard.places)) == 62, "of each tenant its account"
+    assert len(set(yard.scopes)) == 62, "of each tenant its account"
 
 
 def test_no_tenant_waits_behind_a_large_one(small_yard: Yard) -> None:
@@ -181,7 +181,7 @@ def test_turns_of_many_tenants_are_handed_out(monkeypatch: pytest.MonkeyPatch) -
         report = reaper.sweep_tenants(group, until=yard.world.clock.now() + timedelta(hours=1))
         assert (report["failures"], report["distrusted"]) == ([], False)
     assert len(set(yard.clusters)) == yard.size
-    assert {tenant for tenant, _ in yard.places} == set(tenants)
+    assert {tenant for tenant, _ in yard.scopes} == set(tenants)
     first = handed_out[0][0]
     reaper.run(until=yard.world.clock.now() + RUN)
     assert handed_out[2][0] == tenants[1], "each tenant comes first in its group at times"

@@ -23,13 +23,13 @@ def trusted(last_sweep: tuple[str, str] | None, table_id: str, now: datetime) ->
 
 
 QUIET_SECONDS = 3600
-"""After so long without an event a tenant is quiet, and so often its places are swept then."""
+"""After so long without an event a tenant is quiet, and so often its scopes are swept then."""
 EARLY_SECONDS = 120
-"""How much earlier a quiet place may be swept: schedules do not come to the second."""
+"""How much earlier a quiet scope may be swept: schedules do not come to the second."""
 
 
-def place_due(calm_since: str | None, last_event: str | None, now: datetime) -> bool:
-    """Whether a place is to be swept. ``calm_since`` is when its last sweep began that left nothing to be watched; None
+def scope_due(calm_since: str | None, last_event: str | None, now: datetime) -> bool:
+    """Whether a scope is to be swept. ``calm_since`` is when its last sweep began that left nothing to be watched; None
     for none. ``last_event`` is the tenant's last."""
     if calm_since is None or now - times.from_text(calm_since) >= timedelta(seconds=QUIET_SECONDS - EARLY_SECONDS):
         return True

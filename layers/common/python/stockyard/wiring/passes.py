@@ -58,7 +58,7 @@ def reap() -> Reaper:
         wiring.registry(),
         wiring.clock(),
         wiring.services,
-        lambda tenant, place: wiring.background().invoke({"tenant": tenant, "place": place}),
+        lambda tenant, scope: wiring.background().invoke({"tenant": tenant, "place": scope}),
         lambda tenants: wiring.background().invoke({"tenants": list(tenants)}),
     )
 

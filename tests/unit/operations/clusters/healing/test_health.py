@@ -19,8 +19,8 @@ from stockyard.operations.clusters.members.members import node_of_member
 from stockyard.operations.fleet.pools import conditions
 from stockyard.operations.node_claims import lost_machines
 from stockyard.operations.node_claims.cluster_claims import claims_of
-from stockyard.operations.sweep import places
-from stockyard.operations.sweep.places import PlaceSweep
+from stockyard.operations.sweep import scopes
+from stockyard.operations.sweep.scopes import ScopeSweep
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Replace
 from stockyard.wiring import passes
@@ -45,10 +45,10 @@ def health(members: MembersWorld) -> list[str]:
     return [part.reason if part.status == "False" else part.status for part in parts]
 
 
-@pytest.mark.parametrize("place", range(3))
-def test_a_silent_member_is_replaced_after_the_limit(place: int) -> None:
+@pytest.mark.parametrize("index", range(3))
+def test_a_silent_member_is_replaced_after_the_limit(index: int) -> None:
     members = completed()
-    victim = members.members()[place]
+    victim = members.members()[index]
     members.provider.silent_machines.add(victim.machine_id)
     assert looked(members) is None
     assert health(members) == [SILENT]
@@ -72,9 +72,9 @@ def test_the_sweep_of_the_account_looks() -> None:
     members.provider.silent_machines.add(members.members()[1].machine_id)
     tally = Tally()
     for _ in range(2):
-        PlaceSweep(members.world.services, "account/1", trusted=True, tally=tally).run()
+        ScopeSweep(members.world.services, "account/1", trusted=True, tally=tally).run()
         members.world.clock.advance(601)
-    PlaceSweep(members.world.services, "account/1", trusted=True, tally=tally).run()
+    ScopeSweep(members.world.services, "account/1", trusted=True, tally=tally).run()
     assert (tally.done, tally.failures) == ([f"replacing a member {members.id}"], [])
 
 
@@ -83,7 +83,7 @@ def test_what_keeps_a_member_from_its_mark_is_said_until_it_has_it() -> None:
     services = members.world.services
 
     def swept() -> str | None:
-        PlaceSweep(services, "account/1", trusted=True, tally=Tally()).run()
+        ScopeSweep(services, "account/1", trusted=True, tally=Tally()).run()
         part = conditions.of(services.store.get(Cluster, members.id), MARKED)
         return part.message if part is not None and part.status == "False" else None
 
@@ -203,7 +203,7 @@ def test_what_the_agent_tells_of_nodes_has_their_machines_looked_at(monkeypatch:
         node_of_member(claim): {"ready": "True"} for claim in claims_of(members.world.services, members.id)
     }
     facts_by_node[node_of_member(victim)] = {"ready": "Unknown"}
-    monkeypatch.setattr(places, "pod_state_of", lambda *_: (None, {"nodes": facts_by_node}))
+    monkeypatch.setattr(scopes, "pod_state_of", lambda *_: (None, {"nodes": facts_by_node}))
     claim_ids: list[str] = []
 
     def note(_: Any, claim_id: str) -> bool:
@@ -225,7 +225,7 @@ def test_a_table_that_was_set_back_is_not_acted_upon(monkeypatch: pytest.MonkeyP
     reaper = Reaper(members.world.registry, members.world.clock, lambda _: members.world.services)
     reaper.run()
     members.world.clock.advance(7200)
-    monkeypatch.setattr(places, "pod_state_of", lambda *_: (None, {"nodes": {}}))
+    monkeypatch.setattr(scopes, "pod_state_of", lambda *_: (None, {"nodes": {}}))
     monkeypatch.setattr(lost_machines, "note", lambda *_: pytest.fail("a machine is claim_ids for"))
     assert reaper.look_at_nodes("acme", members.id)["distrusted"]
 
@@ -234,7 +234,7 @@ def test_a_table_that_was_set_back_is_not_acted_upon(monkeypatch: pytest.MonkeyP
     ("event", "called"),
     [
         ({"detail": {}}, ("run",)),
-        ({"tenant": "acme", "place": "account/1"}, ("sweep_place", "acme", "account/1")),
+        ({"tenant": "acme", "place": "account/1"}, ("sweep_scope", "acme", "account/1")),
         ({"detail": {"tenant": "acme", "subject": "clu_1", "nodes": 1}}, ("look_at_nodes", "acme", "clu_1")),
     ],
 )

@@ -28,7 +28,7 @@ from stockyard.operations.machines.member_plan import PLAN
 from stockyard.operations.node_claims import lost_machines
 from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.services import Services
-from stockyard.operations.sweep.places import PlaceSweep
+from stockyard.operations.sweep.scopes import ScopeSweep
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import CloudWork, ClusterDriver, Finding, Replace
 from tests.unit.operations.clusters.balanced_world import USER, WEB, BalancedWorld
@@ -109,8 +109,8 @@ def test_a_lost_member_is_replaced_whatever_is_wrong_with_the_settings() -> None
     """The needs of machines are seen when one is made: a fault of the settings would leave the control plane
     incomplete."""
     members = completed(3)
-    places = ("/settings/key_pair", "/settings/image", "/settings/subnets/0", "/cloud_account_id")
-    members.provider.findings = [Finding(place, "is gone") for place in places]
+    pointers = ("/settings/key_pair", "/settings/image", "/settings/subnets/0", "/cloud_account_id")
+    members.provider.findings = [Finding(pointer, "is gone") for pointer in pointers]
     victim = members.members()[-1]
     members.provider.end(victim.machine_id)
     members.notice()
@@ -144,7 +144,7 @@ def test_the_sweep_that_misses_a_member_begins_to_replace_it(monkeypatch: pytest
     monkeypatch.setattr(lost_machines, "missing", lambda *_: [victim])
     monkeypatch.setattr(lost_machines, "note", lambda *_: members.notice() is None)
     tally = Tally()
-    PlaceSweep(members.world.services, "account/1", trusted=True, tally=tally).run()
+    ScopeSweep(members.world.services, "account/1", trusted=True, tally=tally).run()
     assert (tally.done, tally.failures) == ([f"lost {victim.id}"], [])
     assert members.drive() == "changed"
     assert victim.id not in {claim.id for claim in members.members()}

@@ -26,15 +26,15 @@ MOST = 50
 """Machines that one sweep asks for in one tenant; another one asks for the others."""
 
 
-def account_place(account_id: str) -> str:
-    """The place of everything in a cloud account."""
+def account_scope(account_id: str) -> str:
+    """The scope of everything in a cloud account."""
     return f"account/{account_id}"
 
 
-def place_of(services: Services, provider: NodeProvider) -> str:
-    """Place of the machines of a provider: in its cloud account, else in the provider itself."""
+def scope_of(services: Services, provider: NodeProvider) -> str:
+    """Scope of the machines of a provider: in its cloud account, else in the provider itself."""
     number = account_number(services, provider)
-    return account_place(number) if number is not None else provider.id
+    return account_scope(number) if number is not None else provider.id
 
 
 def has_machine(claim: NodeClaim) -> bool:
@@ -45,7 +45,7 @@ def has_machine(claim: NodeClaim) -> bool:
 def missing(
     claims: Iterable[NodeClaim], providers: Mapping[str, NodeProvider], machine_ids: Set[str], sweep: int
 ) -> Sequence[NodeClaim]:
-    """The claims whose machine is not among ``machine_ids``, everything that a look at the place of ``providers`` (by
+    """The claims whose machine is not among ``machine_ids``, everything that a look at the scope of ``providers`` (by
     id) has found; at most ``MOST``. Of more, ``sweep`` (a number that differs from one sweep to the next) says which:
     those that are there all the same must not hide the others."""
     lost_claims = [

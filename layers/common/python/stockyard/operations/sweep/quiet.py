@@ -1,7 +1,7 @@
 """Places of tenants where nothing happens are swept once an hour.
 
 Everything that makes, changes or removes something in a cloud leaves an event of its tenant. What changes without one
-(a machine that is ended, a member that ails) the agents of clusters tell. A place that has more than one member of a
+(a machine that is ended, a member that ails) the agents of clusters tell. A scope that has more than one member of a
 control plane, machines on spot or of a capacity block, or something that was kept, found or failed is swept each time.
 """
 
@@ -19,14 +19,14 @@ from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Put, Remove
 
 CALM = "sweep-calm/"
-"""The tenant's fact of each place whose last sweep left nothing to be watched: when that sweep began."""
+"""The tenant's fact of each scope whose last sweep left nothing to be watched: when that sweep began."""
 
 
-def due_places(services: Services, places: Iterable[str]) -> list[str]:
-    """The tenant's places that are to be swept now."""
+def due_scopes(services: Services, scopes: Iterable[str]) -> list[str]:
+    """The tenant's scopes that are to be swept now."""
     last_event, now = _last_event(services), services.clock.now()
-    calm_places = {fact.id.removeprefix(CALM): fact.time for fact in services.store.list(Fact, prefix=CALM).items}
-    return [place for place in places if sweeping.place_due(calm_places.get(place), last_event, now)]
+    calm_scopes = {fact.id.removeprefix(CALM): fact.time for fact in services.store.list(Fact, prefix=CALM).items}
+    return [scope for scope in scopes if sweeping.scope_due(calm_scopes.get(scope), last_event, now)]
 
 
 def _last_event(services: Services) -> str | None:
@@ -35,12 +35,12 @@ def _last_event(services: Services) -> str | None:
     return newest[0].time if newest else None
 
 
-def note_calm(services: Services, place: str, started_at: str, *, calm: bool) -> None:
-    """Remember whether the sweep of a place left anything to be watched. What is not written is swept again soon.
-    Nothing is remembered of a tenant in which something has just happened, or that has no cluster: its places are swept
+def note_calm(services: Services, scope: str, started_at: str, *, calm: bool) -> None:
+    """Remember whether the sweep of a scope left anything to be watched. What is not written is swept again soon.
+    Nothing is remembered of a tenant in which something has just happened, or that has no cluster: its scopes are swept
     each time anyway, and nothing stays of what is over."""
     with suppress(StoreError):
-        name = f"{CALM}{place}"
+        name = f"{CALM}{scope}"
         quiet = sweeping.is_quiet(_last_event(services), services.clock.now())
         if calm and quiet and services.store.list(Cluster, limit=1).items:
             services.store.commit(Put(Fact(name, started_at, started_at)))
@@ -49,7 +49,7 @@ def note_calm(services: Services, place: str, started_at: str, *, calm: bool) ->
 
 
 def is_calm(tally: Tally, clusters: Collection[Cluster], claims: Iterable[NodeClaim]) -> bool:
-    """Whether a sweep with this ``tally`` left nothing to be watched at a place with these clusters and claims."""
+    """Whether a sweep with this ``tally`` left nothing to be watched at a scope with these clusters and claims."""
     if tally.done or tally.orphans or tally.removed or tally.stopped or tally.failures:
         return False
     members: dict[str, int] = {}

@@ -1,5 +1,5 @@
 """One sweep over all tenants: leases, stuck work, orphans in the realm and among the secrets. What asks clouds and
-vendors is handed out, one place to a worker; see ``places``."""
+vendors is handed out, one scope to a worker; see ``scopes``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LAST_SWEEP = "swept-table"
 
 @dataclass(frozen=True, slots=True)
 class Reaper:
-    """``services_of`` gives a tenant's ports; ``registry`` spans tenants; ``hand_out`` has one place (tenant, place)
+    """``services_of`` gives a tenant's ports; ``registry`` spans tenants; ``hand_out`` has one scope (tenant, scope)
     swept by a worker of its own, and does not wait for it. ``hand_out_tenants`` has some tenants swept so, one after
     the other; None where the run sweeps all tenants itself.
     """
@@ -48,7 +48,7 @@ class Reaper:
     hand_out_tenants: Callable[[Sequence[str]], None] | None = None
 
     def run(self, *, reconciled: bool = False, until: datetime | None = None) -> dict[str, Any]:
-        """Bring records back to work, sweep realm and secrets, and hand out every place of every tenant.
+        """Bring records back to work, sweep realm and secrets, and hand out every scope of every tenant.
 
         Answers names of what was found, done, removed, refused (``stopped``) and what failed. After ``until`` no other
         turn begins; the next run goes on behind the last one.
@@ -82,7 +82,7 @@ class Reaper:
 
     def sweep_tenants(self, tenants: Sequence[str], *, until: datetime | None = None) -> dict[str, Any]:
         """Do the turns of the tenants that ``run`` has handed out together; the report is of the same form. Like a
-        place's, they ask again whether the table can be trusted."""
+        scope's, they ask again whether the table can be trusted."""
         tally = Tally()
         trusted = sweeping.trusted(self._last_sweep(), self.registry.table_id(), self.clock.now())
         accounts = {tenant: list(every(self.services_of(tenant).store, CloudAccount)) for tenant in tenants}
@@ -133,22 +133,22 @@ class Reaper:
             telemetry = self.services_of(PLATFORM).telemetry
             telemetry.measure("identity unreachable", IDENTITY_UNREACHABLE, 1)
 
-    def sweep_place(self, tenant: str, place: str) -> dict[str, Any]:
-        """Sweep one place that ``run`` has handed out; the report is of the same form.
+    def sweep_scope(self, tenant: str, scope: str) -> dict[str, Any]:
+        """Sweep one scope that ``run`` has handed out; the report is of the same form.
 
         Whether the table can be trusted is asked again: it may have been restored since, and nothing moves the mark.
         """
-        from stockyard.operations.sweep.places import TEMPLATES, PlaceSweep, follow_templates
+        from stockyard.operations.sweep.scopes import TEMPLATES, ScopeSweep, follow_templates
 
         tally = Tally()
         trusted = sweeping.trusted(self._last_sweep(), self.registry.table_id(), self.clock.now())
         services = self._services(tenant, trusted)
-        if place == SUMS:
-            tally.attempt(f"{tenant} {place}", self._sums, services)
-        elif place != TEMPLATES:
-            tally.attempt(f"{tenant} {place}", PlaceSweep(services, place, trusted, tally).run)
+        if scope == SUMS:
+            tally.attempt(f"{tenant} {scope}", self._sums, services)
+        elif scope != TEMPLATES:
+            tally.attempt(f"{tenant} {scope}", ScopeSweep(services, scope, trusted, tally).run)
         elif trusted:
-            tally.attempt(f"{tenant} {place}", follow_templates, services, tally)
+            tally.attempt(f"{tenant} {scope}", follow_templates, services, tally)
         return tally.report(trusted)
 
     def _sums(self, services: Services) -> None:
@@ -160,11 +160,11 @@ class Reaper:
 
     def look_at_nodes(self, tenant: str, cluster_id: str) -> dict[str, Any]:
         """Look at the nodes of one cluster of which its agent says that some are not ready; the report is of the same
-        form. Like any place, only where the table can be trusted."""
+        form. Like any scope, only where the table can be trusted."""
         tally = Tally()
         trusted = sweeping.trusted(self._last_sweep(), self.registry.table_id(), self.clock.now())
         if trusted:
-            from stockyard.operations.sweep.places import look_at_nodes
+            from stockyard.operations.sweep.scopes import look_at_nodes
 
             look_at_nodes(self.services_of(tenant), cluster_id, tally)
         return tally.report(trusted)

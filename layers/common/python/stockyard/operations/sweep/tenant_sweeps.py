@@ -1,4 +1,4 @@
-"""One tenant's turn in the sweep: its places are handed out, its clusters and claims are gone through.
+"""One tenant's turn in the sweep: its scopes are handed out, its clusters and claims are gone through.
 
 A turn ends after so many records, or when the run's time is over, and the tenant's next turn goes on behind them. So a
 tenant with a hundred thousand of them delays no other, and is gone through all the same.
@@ -22,15 +22,15 @@ from stockyard.operations.node_providers.visible import all_providers
 from stockyard.operations.services import Services
 from stockyard.operations.sweep import orphans as sweep_orphans
 from stockyard.operations.sweep import records as sweep_records
-from stockyard.operations.sweep.places import TEMPLATES, places_of, remove_environment
-from stockyard.operations.sweep.quiet import due_places, is_calm, note_calm
+from stockyard.operations.sweep.quiet import due_scopes, is_calm, note_calm
+from stockyard.operations.sweep.scopes import TEMPLATES, remove_environment, scopes_of
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Put, Remove
 
 R = TypeVar("R", Cluster, NodeClaim)
 
 CLAIMS, SECRETS = "claims", "secrets"
-"""Parts of a turn that a quiet tenant has once an hour, as its places."""
+"""Parts of a turn that a quiet tenant has once an hour, as its scopes."""
 POSITION = "swept-until"
 """The tenant's fact of the record that its last turn ended at; none when that turn went through all."""
 PAGE = 50
@@ -42,7 +42,7 @@ PAGES = 20
 
 @dataclass(slots=True)
 class TenantSweep:
-    """``over`` says whether the time of the run is up; ``hand_out`` has a place swept by a worker of its own.
+    """``over`` says whether the time of the run is up; ``hand_out`` has a scope swept by a worker of its own.
 
     When the table is not ``trusted``, nothing is brought back to work. ``whole``: the tenant was gone through.
     """
@@ -55,7 +55,7 @@ class TenantSweep:
     tally: Tally
     whole: bool = True
     due: frozenset[str] = frozenset()
-    """Places, and parts of the turn, that are not left out this time."""
+    """Scopes, and parts of the turn, that are not left out this time."""
     at_work: bool = False
     """Whether there are claims that a workflow works on, or that wait."""
 
@@ -65,8 +65,8 @@ class TenantSweep:
         kind, _, after = (fact.value if fact else "").partition("/")
         providers = {provider.id: provider for provider in all_providers(self.services)}
         if not kind:
-            # Places first: others work on them, and they take longest.
-            self._places(providers)
+            # Scopes first: others work on them, and they take longest.
+            self._scopes(providers)
         else:
             self.due = frozenset({CLAIMS})  # A turn that has begun goes on.
         if kind != NodeClaim.__name__:
@@ -94,19 +94,19 @@ class TenantSweep:
                 break
         return False
 
-    def _places(self, providers: Mapping[str, NodeProvider]) -> None:
+    def _scopes(self, providers: Mapping[str, NodeProvider]) -> None:
         services, tally = self.services, self.tally
-        places = places_of(services, self.accounts, providers.values())
-        parts = (*places, CLAIMS, SECRETS)
-        self.due = frozenset(due_places(services, parts) if self.trusted else parts)
-        for place in places:
-            if place in self.due:
-                tally.attempt(f"{services.tenant} {place}", self.hand_out, services.tenant, place)
+        scopes = scopes_of(services, self.accounts, providers.values())
+        parts = (*scopes, CLAIMS, SECRETS)
+        self.due = frozenset(due_scopes(services, parts) if self.trusted else parts)
+        for scope in scopes:
+            if scope in self.due:
+                tally.attempt(f"{services.tenant} {scope}", self.hand_out, services.tenant, scope)
         if self.trusted and any_followed(services, providers.values()):
             tally.attempt(f"{services.tenant} {TEMPLATES}", self.hand_out, services.tenant, TEMPLATES)
         if self.trusted:
             for environment in every(services.store, NodeEnvironment):
-                # One whose provider is gone, so that it stands at no place any more.
+                # One whose provider is gone, so that it stands in no scope any more.
                 if environment.provider_id not in providers:
                     tally.attempt(environment.id, remove_environment, services, environment)
         if SECRETS in self.due:

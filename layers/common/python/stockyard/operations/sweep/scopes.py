@@ -1,6 +1,6 @@
-"""One place of a tenant, swept by a worker of its own: a cloud account, or a node provider that is in no account.
+"""One scope of a tenant, swept by a worker of its own: a cloud account, or a node provider that is in no account.
 
-Whatever asks a cloud or a vendor happens here, so that a place that does not answer delays no other.
+Whatever asks a cloud or a vendor happens here, so that a scope that does not answer delays no other.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Tagged
 
 TEMPLATES = "templates"
-"""Handed out as a place: the repositories of the tenant's templates, whose hosts may be slow."""
+"""Handed out as a scope: the repositories of the tenant's templates, whose hosts may be slow."""
 
 
-def places_of(services: Services, accounts: Iterable[CloudAccount], providers: Iterable[NodeProvider]) -> list[str]:
-    """The places where something of the tenant's may be.
+def scopes_of(services: Services, accounts: Iterable[CloudAccount], providers: Iterable[NodeProvider]) -> list[str]:
+    """The scopes where something of the tenant's may be.
 
     An account that clusters or node providers use counts also before it was verified, or again.
     """
-    account_places = lost_machines.account_place("")
-    places = {
-        place
+    account_scopes = lost_machines.account_scope("")
+    scopes = {
+        scope
         for provider in providers
-        if (place := lost_machines.place_of(services, provider)).startswith(account_places)
+        if (scope := lost_machines.scope_of(services, provider)).startswith(account_scopes)
         or provider.kind in services.node_sources
     }
     for account in accounts:
         if account.verification == "verified" or clusters_of(services, account.id):
-            places.add(lost_machines.account_place(account.id))
-    return sorted(places)
+            scopes.add(lost_machines.account_scope(account.id))
+    return sorted(scopes)
 
 
 def remove_environment(services: Services, environment: NodeEnvironment) -> str | None:
@@ -63,15 +63,15 @@ def remove_environment(services: Services, environment: NodeEnvironment) -> str 
 
 def follow_templates(services: Services, tally: Tally) -> None:
     """Look where the tenant's templates stand. Machines of one that has moved are compared by the next sweep of their
-    place, which is due then."""
+    scope, which is due then."""
     for provider in follow_all(services):
         tally.done.append(f"moved {provider.name}")
-        note_calm(services, lost_machines.place_of(services, provider), services.now(), calm=False)
+        note_calm(services, lost_machines.scope_of(services, provider), services.now(), calm=False)
 
 
 @dataclass(slots=True)
 class _View:
-    """Result of a look at a place; ``whole`` when no part of it failed to answer. ``silent_regions`` are those of the
+    """Result of a look at a scope; ``whole`` when no part of it failed to answer. ``silent_regions`` are those of the
     account that did not; None until the account has answered. Parts of clusters that are ``resting`` are left out."""
 
     things: list[Tagged] = field(default_factory=list)
@@ -82,11 +82,11 @@ class _View:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceSweep:
-    """The sweep of ``place``. When the table is not ``trusted`` it only reports."""
+class ScopeSweep:
+    """The sweep of ``scope``. When the table is not ``trusted`` it only reports."""
 
     services: Services
-    place: str
+    scope: str
     trusted: bool
     tally: Tally
 
@@ -96,23 +96,23 @@ class PlaceSweep:
         started_at = self.services.now()
         view, clusters, claims = self._sweep()
         calm = self.trusted and view.whole and is_calm(self.tally, clusters, claims)
-        note_calm(self.services, self.place, started_at, calm=calm)
+        note_calm(self.services, self.scope, started_at, calm=calm)
 
     def _sweep(self) -> tuple[_View, Sequence[Cluster], Sequence[NodeClaim]]:
-        """Sight of the place, its clusters, and the claims whose nodes it makes."""
+        """Sight of the scope, its clusters, and the claims whose nodes it makes."""
         providers = {provider.id: provider for provider in all_providers(self.services)}
         here = {
-            name: each for name, each in providers.items() if lost_machines.place_of(self.services, each) == self.place
+            name: each for name, each in providers.items() if lost_machines.scope_of(self.services, each) == self.scope
         }
         account = self._account()
         view = _View()
         self.tally.attempt(self._name(account), self._look, view, account, here)
         # What is alive is read after what is there, so that a cluster made in between is not taken for an orphan.
         claims = list(every(self.services.store, NodeClaim))
-        scope = f"account-{account.id}" if account else f"provider-{self.place}"
+        scope_id = f"account-{account.id}" if account else f"provider-{self.scope}"
         if view.whole or view.things:
             alive = sweep_orphans.living(self.services, claims)
-            self.tally.attempt(scope, sweep_orphans.sweep, self.services, scope, view.suspects, alive, self.tally)
+            self.tally.attempt(scope_id, sweep_orphans.sweep, self.services, scope_id, view.suspects, alive, self.tally)
         if self.trusted:
             self._environments(providers, here, claims)
             self._kept_machines(account, claims, here)
@@ -131,17 +131,17 @@ class PlaceSweep:
                         cluster.id, tell_gone_parts, self.services, cluster.id, view.things, view.silent_regions
                     )
         ids = {cluster.id for cluster in clusters}
-        at_place = [c for c in claims if c.cluster_id in ids or (c.placement and c.placement.provider_id in here)]
-        return view, clusters, at_place
+        in_scope = [c for c in claims if c.cluster_id in ids or (c.placement and c.placement.provider_id in here)]
+        return view, clusters, in_scope
 
     def _account(self) -> CloudAccount | None:
-        prefix = lost_machines.account_place("")
-        number = self.place.removeprefix(prefix)
-        return self.services.store.get(CloudAccount, number) if self.place.startswith(prefix) else None
+        prefix = lost_machines.account_scope("")
+        number = self.scope.removeprefix(prefix)
+        return self.services.store.get(CloudAccount, number) if self.scope.startswith(prefix) else None
 
     def _name(self, account: CloudAccount | None) -> str:
-        place_text = f"cloud account {account.id}" if account else f"node provider {self.place}"
-        return f"{self.services.tenant} {place_text}"
+        scope_text = f"cloud account {account.id}" if account else f"node provider {self.scope}"
+        return f"{self.services.tenant} {scope_text}"
 
     def _environments(
         self, providers: Mapping[str, NodeProvider], here: Mapping[str, NodeProvider], claims: Iterable[NodeClaim]
