@@ -26,7 +26,7 @@ from stockyard.domain.values.conditions import Condition
 from stockyard.domain.values.requirements import CAPACITY_TYPE, IN, NODE_TYPE, ZONE
 from stockyard.lifecycle.pools.pool import decide
 from stockyard.operations.node_claims.work import environment_id
-from stockyard.providers.nodes.ec2.place import Place
+from stockyard.providers.nodes.ec2.node_class import NodeClass
 
 PROVIDER, POOL, NODE_KIND = "ec2", "web", "m6i.large"
 SPOT, ON_DEMAND = "spot", "on-demand"
@@ -98,13 +98,13 @@ class FleetRecords:
             endpoint="https://cluster.example:6443", operation_id=self._id(ids.OPERATION),
         )  # fmt: skip
         zones = {f"subnet-{letter}": f"{OFFLINE_REGION}{letter}" for letter in "abc"}
-        place = Place(
+        node_class = NodeClass(
             zones, ("sg-1",), "nodes", {"amd64": "ami-1"},
             generation=provider.generation, found_on=self.began.date().isoformat(),
         )  # fmt: skip
         environment = NodeEnvironment(
             environment_id(cluster.id, provider.id), cluster.id, provider.id, provider.name, now, now,
-            phase="Available", outputs=place.facts(),
+            phase="Available", outputs=node_class.facts(),
         )  # fmt: skip
         spot = round(nodes * self.spot)
         claims = [self._claim(cluster, provider, n, SPOT if n < spot else ON_DEMAND) for n in range(nodes)]

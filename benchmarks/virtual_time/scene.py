@@ -39,7 +39,7 @@ from stockyard.domain.values.requirements import CAPACITY_TYPE, IN, NODE_TYPE, Z
 from stockyard.lifecycle.pools.pool import decide
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.ports import MachineIdentity, Put
-from stockyard.providers.nodes.ec2.place import Place
+from stockyard.providers.nodes.ec2.node_class import NodeClass
 
 TENANT, PROVIDER, CLIENT, POOL = "acme", "ec2", "demo-0123456789ab", "web"
 ACCOUNT = "222222222222"
@@ -92,10 +92,12 @@ class Scene:
         provider = NodeProvider(self._id(ids.NODE_PROVIDER), PROVIDER, "ec2", {"ec2": block}, now, now)
         zones = {f"subnet-{letter}": f"{OFFLINE_REGION}{letter}" for letter in "abc"}
         day = self.stage.time.moment().date().isoformat()
-        place = Place(zones, ("sg-1",), "nodes", {"amd64": "ami-1"}, generation=provider.generation, found_on=day)
+        node_class = NodeClass(
+            zones, ("sg-1",), "nodes", {"amd64": "ami-1"}, generation=provider.generation, found_on=day
+        )
         environment = NodeEnvironment(
             environment_id(self.cluster.id, provider.id), self.cluster.id, provider.id, provider.name, now, now,
-            phase="Available", outputs=place.facts(),
+            phase="Available", outputs=node_class.facts(),
         )  # fmt: skip
         self.claims = [self._claim(provider, number, kinds[0], now) for number in range(self.nodes)]
         pool = Pool(

@@ -74,8 +74,8 @@ class World:
 
     def _holds(self, owner: Owner) -> StoreHolds | None:
         source = self.case.source
-        place = source.place_of_hosts(self.provider, self.account)
-        return StoreHolds(self.services, self.claim, owner.guard, place) if place or self.case.grouped else None
+        inventory = source.host_inventory(self.provider, self.account)
+        return StoreHolds(self.services, self.claim, owner.guard, inventory) if inventory or self.case.grouped else None
 
     def environment_work(self) -> EnvironmentWork:
         ledger = StoreLedger(self.services, Owner.of_environment(self.environment, "us-east-1", 1), "environment")

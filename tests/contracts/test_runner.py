@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from stockyard.errors import PermissionDenied, VendorThrottled, VendorTimeout
-from tests.harness.runs.places import account, place
+from tests.harness.runs.accounts import account, runner_account
 from tests.harness.runs.worlds import CodeBuildWorld, MemoryWorld, World, start
 
-HERE = place("acme")
-ELSEWHERE = place("globex", account("2", "222222222222"))
+HERE = runner_account("acme")
+ELSEWHERE = runner_account("globex", account("2", "222222222222"))
 
 
 @pytest.fixture(params=["memory", "codebuild"])

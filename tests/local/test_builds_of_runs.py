@@ -13,12 +13,12 @@ import pytest
 from local.opentofu.real.build import TOFU
 from stockyard.ports.runs import RunStart
 from stockyard.providers.nodes import terraform
-from tests.harness.runs.places import place
+from tests.harness.runs.accounts import runner_account
 from tests.harness.runs.worlds import CodeBuildWorld
 from tests.harness.worlds.run_api import TOKEN, RunApi, archive, serving
 
 pytestmark = pytest.mark.skipif(bool(TOFU.missing()), reason=TOFU.missing() or "built")
-HERE = place("acme")
+HERE = runner_account("acme")
 BEGIN = "import os, sys\nfrom stockyard_run.__main__ import main\nsys.exit(main(dict(os.environ)))\n"
 TEMPLATE = """
 variable "vcluster" { type = any }

@@ -32,7 +32,7 @@ from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.runs.names import project_name
 from stockyard.providers.clouds.aws.runs.runner import CodeBuildRunner
 from stockyard.providers.clouds.aws.sessions import Sessions
-from tests.harness.runs.places import account, place
+from tests.harness.runs.accounts import account, runner_account
 from tests.harness.runs.worlds import start, zipped
 
 EXAMPLE = body_without_nodes()
@@ -295,7 +295,7 @@ def test_build_of_the_tenants_account_has_opentofu_and_the_rights_of_the_templat
     view = cloud.call("POST", "/v1/cloud-accounts/1/verify")
     assert view["verification_message"].endswith(" Programs of node providers can run in us-east-1.")
     own = account("1", ACME_ACCOUNT, view["attributes"]["role_arn"].rpartition("/")[2])
-    here = place("acme", replace(own, external_id=view["external_id"]), REGION)
+    here = runner_account("acme", replace(own, external_id=view["external_id"]), REGION)
     sessions = Sessions(boto3.Session)
     runner = CodeBuildRunner(sessions, "vantage")
     program = zipped("import os, subprocess; subprocess.run([os.environ['STOCKYARD_TOFU'], 'version'], check=True)")

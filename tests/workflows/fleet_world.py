@@ -31,7 +31,7 @@ from stockyard.operations.node_claims.delete import delete_claim
 from stockyard.operations.node_claims.phases import RUNNER
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.ports import Create, Write
-from stockyard.providers.nodes.ec2.place import Place
+from stockyard.providers.nodes.ec2.node_class import NodeClass
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import make_world
@@ -108,13 +108,13 @@ class FakeEc2:
                 }  # fmt: skip
                 ids.append(name)
                 remaining -= 1
-            place = {"Overrides": way}
+            override = {"Overrides": way}
             if ids:
                 launched.append(
-                    {"InstanceIds": ids, "InstanceType": way["InstanceType"], "LaunchTemplateAndOverrides": place}
+                    {"InstanceIds": ids, "InstanceType": way["InstanceType"], "LaunchTemplateAndOverrides": override}
                 )
             if remaining:
-                errors.append({"ErrorCode": "InsufficientInstanceCapacity", "LaunchTemplateAndOverrides": place})
+                errors.append({"ErrorCode": "InsufficientInstanceCapacity", "LaunchTemplateAndOverrides": override})
         return {"Instances": launched, "Errors": errors}
 
     def terminate_instances(self, InstanceIds: list[str]) -> Any:  # noqa: N803
@@ -216,9 +216,9 @@ class FleetLife:
         )  # fmt: skip
         block = {"cloudAccount": 1, "region": "us-east-1", "capacityTypes": ["on-demand"], "instanceTypes": ["*"]}
         provider = self.nodes.provider("aws", kind="ec2", block=block)
-        place = Place({"subnet-1": "us-east-1a"}, ("sg-1",), "profile", {"amd64": "ami-1"})
+        node_class = NodeClass({"subnet-1": "us-east-1a"}, ("sg-1",), "profile", {"amd64": "ami-1"})
         environment = NodeEnvironment(
-            environment_id(CLUSTER, provider.id), CLUSTER, provider.id, "aws", now, now, outputs=place.facts()
+            environment_id(CLUSTER, provider.id), CLUSTER, provider.id, "aws", now, now, outputs=node_class.facts()
         )
         self.plain.commit(Create(cluster), Create(environment))
         self.cloud = FakeEc2(self.inject, lambda: self.clock.now().timestamp(), self.first)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Literal, TypeVar
 
 from stockyard.errors import PermissionDenied, VendorThrottled
-from stockyard.ports.runs import RunnerPlace, RunnerState, RunStart
+from stockyard.ports.runs import RunnerAccount, RunnerState, RunStart
 from tests.harness.worlds.memory import Faults, FixedClock
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class Machine:
     start: RunStart
     number: int
     """Number among the run's machines, from 1."""
-    place: RunnerPlace
+    target: RunnerAccount
     since: datetime
     due: datetime
     """When it goes on."""
@@ -112,36 +112,36 @@ class MemoryRunner:
         """How many machines an account may have at once."""
         self._ids = itertools.count(1)
 
-    def start(self, place: RunnerPlace, start: RunStart) -> str:
+    def start(self, target: RunnerAccount, start: RunStart) -> str:
         """Take the run. A second start is the same machine for five minutes, and another one after that."""
-        self._allow("start", place)
-        machine = self._earlier(place, start) or self._new(place, start)
+        self._allow("start", target)
+        machine = self._earlier(target, start) or self._new(target, start)
         if self.at_once:
             self._go_on(machine)
         self.faults.raise_planned("start", after=True)
         return machine.vendor_id
 
-    def state(self, place: RunnerPlace, vendor_id: str) -> RunnerState:
+    def state(self, target: RunnerAccount, vendor_id: str) -> RunnerState:
         """State, once every machine has done what it would have done by now."""
-        self._allow("state", place)
+        self._allow("state", target)
         self.play()
-        machine = self._machine(place, vendor_id)
+        machine = self._machine(target, vendor_id)
         state = RunnerState("ended", "It is not known any more.")
         if machine is not None:
             state = RunnerState(machine.phase, machine.reason)
         self.faults.raise_planned("state", after=True)
         return state
 
-    def log(self, place: RunnerPlace, vendor_id: str) -> Sequence[str]:
+    def log(self, target: RunnerAccount, vendor_id: str) -> Sequence[str]:
         """Last lines that the program printed."""
-        self._allow("log", place)
-        machine = self._machine(place, vendor_id)
+        self._allow("log", target)
+        machine = self._machine(target, vendor_id)
         return machine.printed[-100:] if machine else ()
 
-    def stop(self, place: RunnerPlace, vendor_id: str) -> None:
+    def stop(self, target: RunnerAccount, vendor_id: str) -> None:
         """End the machine; the program does nothing more."""
-        self._allow("stop", place)
-        machine = self._machine(place, vendor_id)
+        self._allow("stop", target)
+        machine = self._machine(target, vendor_id)
         if machine is not None and machine.phase != "ended":
             self._end(machine, "It was stopped.")
         self.faults.raise_planned("stop", after=True)
@@ -189,30 +189,32 @@ class MemoryRunner:
 
     # --- parts -------------------------------------------------------------------------------------------------------
 
-    def _allow(self, method: str, place: RunnerPlace) -> None:
+    def _allow(self, method: str, target: RunnerAccount) -> None:
         self.faults.raise_planned(method)
-        if place.tenant in self.absent:
+        if target.tenant in self.absent:
             raise PermissionDenied("the account has no machines for runs", code="ResourceNotFoundException")
 
-    def _machine(self, place: RunnerPlace, vendor_id: str) -> Machine | None:
+    def _machine(self, target: RunnerAccount, vendor_id: str) -> Machine | None:
         """The machine, if it is in that account."""
         machine = self.machines.get(vendor_id)
-        own = machine and (machine.place.tenant, machine.place.account.id) == (place.tenant, place.account.id)
+        own = machine and (machine.target.tenant, machine.target.account.id) == (target.tenant, target.account.id)
         return machine if own else None
 
-    def _earlier(self, place: RunnerPlace, start: RunStart) -> Machine | None:
+    def _earlier(self, target: RunnerAccount, start: RunStart) -> Machine | None:
         earliest = self.clock.now() - timedelta(seconds=TOKEN_SECONDS)
         return next(
             (
                 machine
                 for machine in self.machines.values()
-                if machine.start.id == start.id and machine.since > earliest and self._machine(place, machine.vendor_id)
+                if machine.start.id == start.id
+                and machine.since > earliest
+                and self._machine(target, machine.vendor_id)
             ),
             None,
         )
 
-    def _new(self, place: RunnerPlace, start: RunStart) -> Machine:
-        if self.most is not None and sum(each.place.tenant == place.tenant for each in self.running()) >= self.most:
+    def _new(self, target: RunnerAccount, start: RunStart) -> Machine:
+        if self.most is not None and sum(each.target.tenant == target.tenant for each in self.running()) >= self.most:
             raise VendorThrottled("the account has as many machines at once as it may", code="AccountLimitExceeded")
         now = self.clock.now()
         number = 1 + sum(each.start.id == start.id for each in self.machines.values())
@@ -220,7 +222,7 @@ class MemoryRunner:
             f"machine-{next(self._ids)}",
             start,
             number,
-            place,
+            target,
             now,
             now + timedelta(seconds=self.queue_seconds),
             now + timedelta(seconds=start.limit_seconds),

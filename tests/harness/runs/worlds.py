@@ -19,7 +19,7 @@ from moto import mock_aws
 from local.aws.corrections.builds import Builds, played_builds
 from local.builds.processes import BuildProcesses, Program
 from stockyard.errors import VendorTimeout
-from stockyard.ports.runs import Runner, RunnerPlace, RunnerState, RunStart
+from stockyard.ports.runs import Runner, RunnerAccount, RunnerState, RunStart
 from stockyard.providers.clouds.aws.runs import names
 from stockyard.providers.clouds.aws.runs.runner import CodeBuildRunner
 from stockyard.providers.clouds.aws.sessions import Sessions
@@ -73,7 +73,7 @@ class World(Protocol):
     @property
     def runner(self) -> Runner: ...
 
-    def until(self, place: RunnerPlace, vendor_id: str, phase: str) -> RunnerState:
+    def until(self, target: RunnerAccount, vendor_id: str, phase: str) -> RunnerState:
         """The state of that phase, once it is there."""
 
     def pass_limit(self) -> None:
@@ -85,7 +85,7 @@ class World(Protocol):
     def forget(self, vendor_id: str) -> None:
         """Delete the machine, as its account's owner may."""
 
-    def without_machines(self, place: RunnerPlace) -> None:
+    def without_machines(self, target: RunnerAccount) -> None:
         """Take from the account what runs need."""
 
     def lose_answer(self) -> None:
@@ -109,9 +109,9 @@ class MemoryWorld:
         if machine.variables["ACT"] == "fail":
             raise ValueError("failed")
 
-    def until(self, place: RunnerPlace, vendor_id: str, phase: str) -> RunnerState:
+    def until(self, target: RunnerAccount, vendor_id: str, phase: str) -> RunnerState:
         """See ``World``."""
-        state = self.runner.state(place, vendor_id)
+        state = self.runner.state(target, vendor_id)
         assert state.phase == phase
         return state
 
@@ -125,9 +125,9 @@ class MemoryWorld:
         """See ``World``."""
         self.runner.forget(vendor_id)
 
-    def without_machines(self, place: RunnerPlace) -> None:
+    def without_machines(self, target: RunnerAccount) -> None:
         """See ``World``."""
-        self.runner.absent.add(place.tenant)
+        self.runner.absent.add(target.tenant)
 
     def lose_answer(self) -> None:
         """See ``World``."""
@@ -160,18 +160,18 @@ class CodeBuildWorld:
         self.sessions = Sessions(boto3.Session)
         self.runner = CodeBuildRunner(self.sessions, PREFIX)
 
-    def with_machines(self, place: RunnerPlace) -> None:
+    def with_machines(self, target: RunnerAccount) -> None:
         """Make what the template for runs makes."""
-        make_project(self.client(place), place)
+        make_project(self.client(target), target)
 
-    def client(self, place: RunnerPlace, service: str = "codebuild") -> Any:
+    def client(self, target: RunnerAccount, service: str = "codebuild") -> Any:
         """A client with all rights in the account."""
-        return self.sessions.of(place.account, "owner", place.tenant).get(service, place.region)
+        return self.sessions.of(target.account, "owner", target.tenant).get(service, target.region)
 
-    def until(self, place: RunnerPlace, vendor_id: str, phase: str) -> RunnerState:
+    def until(self, target: RunnerAccount, vendor_id: str, phase: str) -> RunnerState:
         """See ``World``."""
         end = time.monotonic() + MOST_SECONDS
-        while (state := self.runner.state(place, vendor_id)).phase != phase:
+        while (state := self.runner.state(target, vendor_id)).phase != phase:
             assert time.monotonic() < end, state
             time.sleep(0.02)
         return state
@@ -188,9 +188,9 @@ class CodeBuildWorld:
         """See ``World``."""
         self.builds.forget(vendor_id)
 
-    def without_machines(self, place: RunnerPlace) -> None:
+    def without_machines(self, target: RunnerAccount) -> None:
         """See ``World``."""
-        self.client(place).delete_project(name=names.project_name(place.account, PREFIX))
+        self.client(target).delete_project(name=names.project_name(target.account, PREFIX))
 
     def lose_answer(self) -> None:
         """See ``World``."""
@@ -211,16 +211,16 @@ class CodeBuildWorld:
         self._stack.close()
 
 
-def make_project(client: Any, place: RunnerPlace) -> None:
+def make_project(client: Any, target: RunnerAccount) -> None:
     """Make the project of the template for runs."""
-    name = names.project_name(place.account, PREFIX)
+    name = names.project_name(target.account, PREFIX)
     client.create_project(
         name=name,
         source={"type": "NO_SOURCE", "buildspec": "{}"},
         artifacts={"type": "NO_ARTIFACTS"},
         environment={"type": "ARM_CONTAINER", "image": "image", "computeType": "BUILD_GENERAL1_SMALL"},
-        serviceRole=f"arn:aws:iam::{place.account.attributes['role_arn'].split(':')[4]}:role/{name}",
+        serviceRole=f"arn:aws:iam::{target.account.attributes['role_arn'].split(':')[4]}:role/{name}",
         logsConfig={
-            "cloudWatchLogs": {"status": "ENABLED", "groupName": names.log_group(place.account, PREFIX)},
+            "cloudWatchLogs": {"status": "ENABLED", "groupName": names.log_group(target.account, PREFIX)},
         },
     )

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from stockyard.ports.runs import RunStart
+from tests.harness.runs.accounts import runner_account
 from tests.harness.runs.memory_runner import Death, Machine, MemoryRunner
-from tests.harness.runs.places import place
 from tests.harness.worlds.memory import FixedClock
 
-HERE = place("acme")
+HERE = runner_account("acme")
 
 
 def start(name: str = "run_1", limit: int = 3600) -> RunStart:
@@ -51,7 +51,7 @@ def test_machine_dies_at_each_request(when):
     recorder.clock.advance(60)
     recorder.play()
     assert len(recorder.recorded) == 3
-    for place_of_death, request in enumerate(recorder.recorded):
+    for index_of_death, request in enumerate(recorder.recorded):
         done: list[str] = []
         runner = MemoryRunner(lambda machine, done=done: three_requests(machine, done), FixedClock())
         runner.deaths.append(Death(when, request.name, request.number))
@@ -59,7 +59,7 @@ def test_machine_dies_at_each_request(when):
         runner.play()
         runner.clock.advance(60)
         state = runner.state(HERE, machine)
-        assert (state.phase, done) == ("ended", whole[: place_of_death + (when == "after")])
+        assert (state.phase, done) == ("ended", whole[: index_of_death + (when == "after")])
         assert state.reason == "The program ended with 137."
 
 

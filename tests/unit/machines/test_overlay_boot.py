@@ -100,13 +100,13 @@ def test_an_answer_is_kept_without_its_programs_before_the_program_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "STATE", str(tmp_path))
-    place = {"address": "100.64.0.9", "range": "100.64.0.0/16", "hub": False, "peers": []}
+    configuration = {"address": "100.64.0.9", "range": "100.64.0.0/16", "hub": False, "peers": []}
     written = tmp_path / "ran"
     programs = {"stockyard_overlay.py": f"import sys\nopen({str(written)!r}, 'w').write(' '.join(sys.argv[1:]))\n"}
-    answer: dict[str, Any] = {"overlay": {**place, "programs": programs}, "token": "t"}
+    answer: dict[str, Any] = {"overlay": {**configuration, "programs": programs}, "token": "t"}
     assert machine.enter_overlay(answer) == "100.64.0.9"
     assert (written.read_text(), answer) == ("enter", {"token": "t"})
-    assert json.loads((tmp_path / "overlay.json").read_text()) == place
+    assert json.loads((tmp_path / "overlay.json").read_text()) == configuration
 
 
 def test_kubeadm_begins_at_the_address_of_the_overlay() -> None:
@@ -174,11 +174,11 @@ def test_endpoints_are_believed_of_the_home_alone_and_lists_leave_nobody_behind(
     for liar in ("100.64.0.4", "100.64.0.2"):
         own.hear(own.peers["100.64.0.1"], {"hears": True})
         own.hear(own.peers[liar], {"hears": True, **rows})
-        assert own.peers["100.64.0.3"].places == []
+        assert own.peers["100.64.0.3"].endpoints == []
     own.hear(own.peers["100.64.0.1"], {"hears": True, "you": "203.0.113.1:9", **rows})
-    assert own.peers["100.64.0.3"].places == ["198.51.100.7:4000"]
+    assert own.peers["100.64.0.3"].endpoints == ["198.51.100.7:4000"]
     own.hear(own.peers["100.64.0.1"], {"hears": True, "you": "198.51.100.7:9", **rows})
-    assert own.peers["100.64.0.3"].places == ["10.0.0.3:51820", "198.51.100.7:4000"], "behind the same NAT"
+    assert own.peers["100.64.0.3"].endpoints == ["10.0.0.3:51820", "198.51.100.7:4000"], "behind the same NAT"
     own.take([{"address": "100.64.0.4", "key": _key(4)}])
     assert (list(own.peers), own.home, list(own.allowed())) == (["100.64.0.4"], "", [_key(4)])
     with pytest.raises(ValueError, match=r"100\.64\.128\.1"):
@@ -203,5 +203,5 @@ def test_what_is_no_probe_ends_nothing(message: Any) -> None:
         far.sendto(b"{", here.getsockname())
         hub.receive()
     assert peers.address_of("10.0.0.1:51820") == "10.0.0.1:51820"
-    for place in ("name.test:1", "10.0.0.1:0", "10.0.0.1:70000", "10.0.0.1", None, {}):
-        assert peers.address_of(place) == ""
+    for endpoint in ("name.test:1", "10.0.0.1:0", "10.0.0.1:70000", "10.0.0.1", None, {}):
+        assert peers.address_of(endpoint) == ""

@@ -73,11 +73,11 @@ class Machine:
             Path(words[-1]).write_bytes(b"etcd" * 1000)
         return json.dumps({"revision": REVISION}) if "status" in words else "the-etcd\n"
 
-    def _request(self, place: dict[str, str], method: str, headers: dict[str, str], body: Any = None) -> Any:
+    def _request(self, location: dict[str, str], method: str, headers: dict[str, str], body: Any = None) -> Any:
         if method == "PUT":
             assert headers["if-none-match"] == "*"
-            self.objects[place["key"]] = body.read()
-        return io.BytesIO(self.objects[place["key"]])
+            self.objects[location["key"]] = body.read()
+        return io.BytesIO(self.objects[location["key"]])
 
     def take(self) -> int:
         """Take the snapshot that is due; the exit code."""

@@ -56,19 +56,21 @@ def _news(world: World, cluster: Cluster, have: str | None = None) -> overlay.Ov
     return overlay.news(world.services, cluster, version, have)
 
 
-def test_a_machine_has_the_same_place_whenever_it_asks_and_hears_of_the_hubs(world: World, cluster: Cluster) -> None:
+def test_a_machine_has_the_same_address_whenever_it_asks_and_hears_of_the_hubs(world: World, cluster: Cluster) -> None:
     services = world.services
     first = overlay.admit(services, cluster, cluster.id, HUB, local="10.0.0.5", hub=True)
     assert first is not None
     assert (first.address, first.hub, first.peers) == ("100.64.0.1", True, [])
-    place = overlay.admit(services, cluster, "ncl_1", NODE)
-    assert place is not None
-    assert place.address == "100.64.0.2"
-    assert overlay.hub_addresses(place) == ["100.64.0.1"]
-    assert overlay.admit(services, cluster, "ncl_1", NODE) == place
+    configuration = overlay.admit(services, cluster, "ncl_1", NODE)
+    assert configuration is not None
+    assert configuration.address == "100.64.0.2"
+    assert overlay.hub_addresses(configuration) == ["100.64.0.1"]
+    assert overlay.admit(services, cluster, "ncl_1", NODE) == configuration
     again = overlay.admit(services, cluster, "ncl_1", OTHER)
-    assert again == place, "a machine that was cluster_with_overlay again has the address of its claim, and its own key"
-    assert overlay.hub_places(services, cluster) == {"i-1": 0}
+    assert again == configuration, (
+        "a machine that was cluster_with_overlay again has the address of its claim, and its own key"
+    )
+    assert overlay.hub_slots(services, cluster) == {"i-1": 0}
     with pytest.raises(InvalidInput, match="has an overlay"):
         overlay.admit(services, cluster, "ncl_2", None)
     assert overlay.admit(services, replace(cluster, settings={}), "ncl_2", None) is None
@@ -86,8 +88,8 @@ def test_two_that_ask_at_once_get_two_addresses(world: World, cluster: Cluster) 
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(type(store), "commit", lambda _, *writes: slow(*writes))
-        place = overlay.admit(world.services, cluster, "ncl_1", NODE)
-    assert place is not None
+        configuration = overlay.admit(world.services, cluster, "ncl_1", NODE)
+    assert configuration is not None
     news = _news(world, cluster)
     assert news is not None
     assert {row["key"]: row["address"] for row in news.peers} == {OTHER: "100.64.0.1", NODE: "100.64.0.2"}
@@ -107,13 +109,13 @@ def test_whatever_write_is_cut_off_each_machine_has_one_address_and_nobody_stays
 ) -> None:
     """The story is played once for each of its writes. Whoever gets no answer asks again, as machines do."""
     whole = _played(world, cluster, Faults())
-    assert len(whole.places) == 6
-    for site, error in itertools.product(range(len(whole.places)), ERRORS):
+    assert len(whole.points) == 6
+    for site, error in itertools.product(range(len(whole.points)), ERRORS):
         world.services.store.commit(
             *(Remove(Fact, f"{cluster.id}/{name}") for name in (overlay.TABLE, overlay.VERSION))
         )
         faults = _played(world, cluster, Faults(site, when, error))
-        assert len(faults.places) == 6 + (when == "before"), "what was written is not written again"
+        assert len(faults.points) == 6 + (when == "before"), "what was written is not written again"
 
 
 def _played(world: World, cluster: Cluster, faults: Faults) -> Faults:
@@ -122,20 +124,22 @@ def _played(world: World, cluster: Cluster, faults: Faults) -> Faults:
     services = replace(world.services, store=store)
     addresses: dict[str, str] = {}
 
-    def patiently(act: Callable[[], overlay.OverlayPlace | None]) -> overlay.OverlayPlace | None:
+    def patiently(act: Callable[[], overlay.OverlayConfiguration | None]) -> overlay.OverlayConfiguration | None:
         try:
             return act()
         except tuple(ERRORS):
             return act()
 
     for owner in (cluster.id, "ncl_1", "ncl_2", "ncl_3"):
-        place = patiently(lambda owner=owner: overlay.admit(services, cluster, owner, NODE, hub=owner == cluster.id))
-        assert place is not None
-        addresses[owner] = place.address
+        configuration = patiently(
+            lambda owner=owner: overlay.admit(services, cluster, owner, NODE, hub=owner == cluster.id)
+        )
+        assert configuration is not None
+        addresses[owner] = configuration.address
     patiently(lambda: overlay.release(services, cluster, "ncl_2"))
-    place = patiently(lambda: overlay.admit(services, cluster, "ncl_4", OTHER))
-    assert place is not None
-    addresses["ncl_4"] = place.address
+    configuration = patiently(lambda: overlay.admit(services, cluster, "ncl_4", OTHER))
+    assert configuration is not None
+    addresses["ncl_4"] = configuration.address
     assert len(set(addresses.values())) == 5
     news = _news(world, cluster)
     assert news is not None
@@ -158,9 +162,9 @@ def test_who_is_released_is_in_no_list_and_its_address_rests_for_a_day(world: Wo
     assert after is not None
     assert after.peers == []
     overlay.release(services, None, "ncl_1")
-    place = overlay.admit(services, cluster, "ncl_2", OTHER)
-    assert place is not None
-    assert place.address != before.peers[0]["address"]
+    configuration = overlay.admit(services, cluster, "ncl_2", OTHER)
+    assert configuration is not None
+    assert configuration.address != before.peers[0]["address"]
 
 
 def test_nothing_is_written_for_a_cluster_that_is_gone_and_its_removal_takes_the_table(

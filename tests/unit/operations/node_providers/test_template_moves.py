@@ -14,7 +14,7 @@ from stockyard.errors import VendorRefused
 from stockyard.operations.node_providers import template_moves
 from stockyard.operations.node_providers.providers import create_provider, delete_provider
 from stockyard.ports import Replace
-from stockyard.ports.node_work import NodeWork, TemplatePlace
+from stockyard.ports.node_work import NodeWork, TemplateSource
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
 from tests.harness.sweeping import Reaper
 from tests.harness.worlds.ports import with_ports
@@ -22,21 +22,21 @@ from tests.unit.operations.conftest import World
 from tests.unit.operations.nodes import Nodes
 
 SMALL: dict[str, Any] = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}}
-MAIN = TemplatePlace("nodes main", "main of nodes", 300, None)
+MAIN = TemplateSource("nodes main", "main of nodes", 300, None)
 
 
 class Following(SimulatedNodes):
     """Implements ``FollowsTemplates`` besides."""
 
-    places: Sequence[TemplatePlace] = (MAIN,)
+    sources: Sequence[TemplateSource] = (MAIN,)
     revision = "a" * 40
     fault: VendorRefused | None = None
     looks = 0
 
-    def template_places(self, provider: NodeProvider) -> Sequence[TemplatePlace]:
-        return self.places
+    def template_sources(self, provider: NodeProvider) -> Sequence[TemplateSource]:
+        return self.sources
 
-    def newest(self, place: TemplatePlace) -> str:
+    def newest(self, template: TemplateSource) -> str:
         self.looks += 1
         if self.fault is not None:
             raise self.fault
@@ -75,7 +75,7 @@ def moved(nodes: Nodes, minutes: float = 5) -> list[str]:
     return [provider.name for provider in template_moves.follow_all(nodes.services)]
 
 
-def test_a_place_is_looked_at_in_its_interval_and_a_move_is_told(nodes: Nodes, source: Following) -> None:
+def test_a_source_is_looked_at_in_its_interval_and_a_move_is_told(nodes: Nodes, source: Following) -> None:
     assert moved(nodes) == [], "what is seen first has not moved"
     assert condition(nodes) == ("True", "Fetched", f"main of nodes is at {'a' * 40}.")
     version = now(nodes).version
@@ -87,7 +87,7 @@ def test_a_place_is_looked_at_in_its_interval_and_a_move_is_told(nodes: Nodes, s
     assert (now(nodes).version, now(nodes).generation) == (version + 1, 1)
 
 
-def test_a_place_that_does_not_answer_is_said_and_forgotten_after_a_day(nodes: Nodes, source: Following) -> None:
+def test_a_source_that_does_not_answer_is_said_and_forgotten_after_a_day(nodes: Nodes, source: Following) -> None:
     moved(nodes)
     source.fault = VendorRefused("There is no such repository.", code="404")
     moved(nodes)
@@ -104,18 +104,18 @@ def test_a_place_that_does_not_answer_is_said_and_forgotten_after_a_day(nodes: N
     assert (moved(nodes), now(nodes).template_revisions) == ([], {MAIN.key: "a" * 40})
 
 
-def test_a_place_that_is_not_followed_says_why(nodes: Nodes, source: Following) -> None:
-    source.places = (replace(MAIN, blocker="it has credentials."),)
+def test_a_source_that_is_not_followed_says_why(nodes: Nodes, source: Following) -> None:
+    source.sources = (replace(MAIN, blocker="it has credentials."),)
     moved(nodes)
     assert condition(nodes) == ("Unknown", "NotFollowed", "main of nodes is not followed: it has credentials.")
     assert source.looks == 0
-    source.places = ()
+    source.sources = ()
     moved(nodes)
     assert now(nodes).conditions == ()
 
 
-def test_many_places_are_looked_at_by_several_passes(nodes: Nodes, source: Following) -> None:
-    source.places = tuple(replace(MAIN, key=str(number)) for number in range(template_moves.MOST + 5))
+def test_many_sources_are_looked_at_by_several_passes(nodes: Nodes, source: Following) -> None:
+    source.sources = tuple(replace(MAIN, key=str(number)) for number in range(template_moves.MOST + 5))
     moved(nodes)
     assert source.looks == template_moves.MOST
     moved(nodes, 0)

@@ -18,7 +18,7 @@ from stockyard.operations.fleet.explain import explain_claim
 from stockyard.operations.node_providers.catalog import availability, load
 from stockyard.ports import Create, Outcome
 from stockyard.ports.node_work import EnvironmentWork, NodeWork
-from stockyard.providers.nodes.ec2.place import Place
+from stockyard.providers.nodes.ec2.node_class import NodeClass
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes, Ec2NodesConfig
 from stockyard.scheduling.order import by_priority_and_age
 from tests.harness.worlds.ports import with_ports
@@ -41,8 +41,8 @@ class Empty(Ec2Nodes):
     """EC2 without any capacity, for clusters with a subnet in one zone."""
 
     def prepare(self, work: EnvironmentWork) -> Outcome:
-        place = Place({"subnet-1": "us-east-1a"}, (), "p", {}, generation=work.provider.generation)
-        return Outcome(True, "Nodes stand in one subnet.", facts=place.facts())
+        node_class = NodeClass({"subnet-1": "us-east-1a"}, (), "p", {}, generation=work.provider.generation)
+        return Outcome(True, "Nodes stand in one subnet.", facts=node_class.facts())
 
     def launch(self, work: NodeWork) -> Outcome:
         assert work.claim.placement is not None

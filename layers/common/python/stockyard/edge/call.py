@@ -65,7 +65,7 @@ class Call:
             raise TypeError(f"{self.route.name} pages, but its function has no page_key")
         return PageCodec(self.dependencies.page_key())
 
-    def page_place(self, caller: Caller, query: Mapping[str, Any]) -> dict[str, Any]:
+    def token_binding(self, caller: Caller, query: Mapping[str, Any]) -> dict[str, Any]:
         """Values that the token of a page is bound to."""
         return {"tenant": caller.tenant, "route": self.path, "query": query, "now": self.now}
 

@@ -113,7 +113,7 @@ def read_content(call: Call) -> Content:
 def request_of(call: Call, caller: Caller, parameters: Parameters, content: Content) -> Request:
     """The checked request. ``InvalidInput`` for a page's token that is none of this list."""
     token, query = parameters.page_token, parameters.query
-    after = None if token is None else call.pages().decode(token, **call.page_place(caller, query))
+    after = None if token is None else call.pages().decode(token, **call.token_binding(caller, query))
     return Request(
         params=call.params,
         query=query,

@@ -137,8 +137,8 @@ def _document(call: Call, answer: Answer, request: Request) -> dict[str, Any]:
     else:
         document = content.model_dump(mode="json")
     if call.route.paged:
-        following, place = answer.next_id, call.page_place(request.caller, request.query)
-        document["next_page_token"] = None if following is None else call.pages().encode(following, **place)
+        following, binding = answer.next_id, call.token_binding(request.caller, request.query)
+        document["next_page_token"] = None if following is None else call.pages().encode(following, **binding)
         if call.route.counted:
             document["total"] = answer.total
         if call.route.waits:

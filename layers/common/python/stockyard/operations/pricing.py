@@ -67,10 +67,10 @@ def plan_of(items: Sequence[PriceItem], **parts: str | Sequence[Mapping[str, Any
     return {**empty, "price": price(items), **parts}
 
 
-def removal_verdict(count: int, places: str, items: Sequence[PriceItem]) -> str:
+def removal_verdict(count: int, locations: str, items: Sequence[PriceItem]) -> str:
     """The first sentence of the plan of a deletion: how much goes, where, and what that saves."""
     things = f"{count} thing{'s' * (count != 1)}"
-    where = f", in {places}," if places else ""
+    where = f", in {locations}," if locations else ""
     if not items:
         return f"{things}{where} would be removed."
     total = price(items)

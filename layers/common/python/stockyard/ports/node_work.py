@@ -50,10 +50,10 @@ class Group(Protocol):
 
 
 class MachineHolds(Protocol):
-    """The claim that holds each machine of a node group which makes its machines alone, or each host of a place."""
+    """The claim that holds each machine of a node group that makes its machines alone, or each host of an inventory."""
 
     def holders(self) -> Mapping[str, str]:
-        """The ids of the claims of the cluster or the place that hold a machine, by the machine's id."""
+        """The ids of the claims of the cluster or the inventory that hold a machine, by the machine's id."""
 
     def take(self, machine_id: str) -> bool:
         """Hold the machine for the claim of the work. False when another claim has it; True again when it is ours."""
@@ -67,8 +67,8 @@ class MachineHolds(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TemplatePlace:
-    """Place of a template that may move, such as a branch of a repository. ``name`` is for people."""
+class TemplateSource:
+    """Source of a template that may move, such as a branch of a repository. ``name`` is for people."""
 
     key: str
     name: str

@@ -21,7 +21,7 @@ from stockyard.domain.values.states import DesiredPower
 from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.ports.clouds import Tagged
 from stockyard.ports.clusters import SIGNATURE, Finding, Outcome
-from stockyard.ports.node_work import EnvironmentWork, Machine, NewNode, NodeWork, PlannedRun, RunTimes, TemplatePlace
+from stockyard.ports.node_work import EnvironmentWork, Machine, NewNode, NodeWork, PlannedRun, RunTimes, TemplateSource
 
 BLOCKER = "blocker"
 """The fact of a launch that is not done: what its vendor says is in its way."""
@@ -48,10 +48,10 @@ class TakesFromGroups(Protocol):
 
 class TakesHosts(Protocol):
     """A source whose machines are hosts that are there anyway, each for one claim. Then it is told the ``holds`` of
-    their place, so that one claim of the tenant has a host, whatever accounts, providers and clusters lead to it."""
+    their inventory, so that one claim of the tenant has a host, whatever accounts, providers or clusters lead to it."""
 
-    def place_of_hosts(self, provider: NodeProvider, account: CloudAccount | None) -> str | None:
-        """Name of the place in which hosts have their ids. Makes no call."""
+    def host_inventory(self, provider: NodeProvider, account: CloudAccount | None) -> str | None:
+        """Name of the inventory in which hosts have their ids. Makes no call."""
         return None
 
     def hosts_of_types(self, provider: NodeProvider) -> Sequence[Finding]:
@@ -103,7 +103,7 @@ class JoinsOverlay(Protocol):
 
 
 class NeedsImages(Protocol):
-    """A source whose machines start from images, of which a place may have none for an architecture."""
+    """A source whose machines start from images, of which a location may have none for an architecture."""
 
     needs_images: bool = False
     """Whether it is one."""
@@ -162,18 +162,18 @@ class Compares(Protocol):
 
 
 class FollowsTemplates(Protocol):
-    """A source whose templates may stand in places that move. What each is at the provider's record says."""
+    """A source whose templates may come from sources that move. What each is at the provider's record says."""
 
-    def template_places(self, provider: NodeProvider) -> Sequence[TemplatePlace]:
-        """The places of the provider's templates that may move. Makes no call."""
+    def template_sources(self, provider: NodeProvider) -> Sequence[TemplateSource]:
+        """The sources of the provider's templates that may move. Makes no call."""
         return ()
 
-    def newest(self, place: TemplatePlace) -> str:
-        """Revision that the place is at now. Raises ``VendorError`` where that cannot be told."""
+    def newest(self, template: TemplateSource) -> str:
+        """Revision that the source is at now. Raises ``VendorError`` where that cannot be told."""
         raise VendorRefused("templates of this kind do not move", code="NoTemplates")
 
     def moved(self, work: NodeWork) -> str | None:
-        """From and to which revision the place of the claim's template has moved since the machine was made, as a
+        """From and to which revision the source of the claim's template has moved since the machine was made, as a
         sentence; None where it has not, or that is not known. Asks no vendor."""
         return None
 

@@ -14,8 +14,8 @@ RunnerPhase = Literal["queued", "running", "ended"]
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerPlace:
-    """Place where programs run: an account of the tenant's, and a region of it."""
+class RunnerAccount:
+    """Account of the tenant's where programs run, and a region of it."""
 
     tenant: str
     account: CloudAccount
@@ -56,21 +56,21 @@ class Runner(Protocol):
     usd_a_minute: float
     """Price of a minute of a machine, each begun one counted."""
 
-    def start(self, place: RunnerPlace, start: RunStart) -> str:
+    def start(self, target: RunnerAccount, start: RunStart) -> str:
         """Start the run; the machine's own id of it. An answer may be lost and the run be started twice: then the
         program finds that it has begun already, and ends."""
         ...
 
-    def state(self, place: RunnerPlace, vendor_id: str) -> RunnerState:
+    def state(self, target: RunnerAccount, vendor_id: str) -> RunnerState:
         """State of the run. One that is not known any more has ended."""
         ...
 
-    def log(self, place: RunnerPlace, vendor_id: str) -> Sequence[str]:
+    def log(self, target: RunnerAccount, vendor_id: str) -> Sequence[str]:
         """Last lines of what the machine itself printed, for a run whose program told nothing; none where there are
         none. They may hold what the program printed."""
         ...
 
-    def stop(self, place: RunnerPlace, vendor_id: str) -> None:
+    def stop(self, target: RunnerAccount, vendor_id: str) -> None:
         """End the run at once. One that has ended, or is not known, is no error."""
         ...
 

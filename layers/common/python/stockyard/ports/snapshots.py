@@ -12,7 +12,7 @@ from stockyard.ports.cloud_work import CloudWork
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStore:
-    """Place of a cluster's snapshots. A machine puts one at ``key`` by the rights of its role alone."""
+    """Location of a cluster's snapshots. A machine puts one at ``key`` by the rights of its role alone."""
 
     bucket: str
     region: str
@@ -24,8 +24,8 @@ class SnapshotStore:
         """The name of the object with that snapshot."""
         return f"{self.folder}{snapshot_id}.tar.gz"
 
-    def place(self, snapshot_id: str) -> dict[str, str]:
-        """Place of that snapshot, as a machine is told it."""
+    def location(self, snapshot_id: str) -> dict[str, str]:
+        """Location of that snapshot, as a machine is told it."""
         return {"bucket": self.bucket, "region": self.region, "key": self.key(snapshot_id)}
 
 
@@ -44,7 +44,7 @@ class KeepsSnapshots(Protocol):
     """A driver whose clusters' machines put snapshots of etcd into a store of the cloud."""
 
     def snapshot_store(self, cluster: Cluster) -> SnapshotStore | None:
-        """Place of the cluster's snapshots; None where the cluster's settings ask for none. Makes no call."""
+        """Location of the cluster's snapshots; None where the cluster's settings ask for none. Makes no call."""
         ...
 
     def snapshots(self, work: CloudWork) -> Sequence[Snapshot]:

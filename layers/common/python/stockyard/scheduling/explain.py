@@ -76,8 +76,8 @@ class Evaluation:
     @classmethod
     def of(cls, row: RankedOffering, rule: str | None, subject: str, message: str, *, selected: bool = False) -> Self:
         """The evaluation of the node type of an offering, with that offering's price and place."""
-        place = (row.capacity_type, row.zones, row.usd_hour, row.cost)
-        return cls(row.node_type, rule, subject, message, *place, selected)
+        offering = (row.capacity_type, row.zones, row.usd_hour, row.cost)
+        return cls(row.node_type, rule, subject, message, *offering, selected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ def explain(index: Index, request: SchedulingRequest, availability: Availability
         node_types = {row.node_type.name: row.node_type for row in fitting}
         ruled += [_evaluation(index, node_type, request, few) for node_type in node_types.values()]
         fitting = []
-    place = {rule: number for number, rule in enumerate(RULES)}
-    return _in_order(fitting, request) + sorted(ruled, key=lambda each: (place[str(each.rule)], each.node_type.name))
+    order = {rule: number for number, rule in enumerate(RULES)}
+    return _in_order(fitting, request) + sorted(ruled, key=lambda each: (order[str(each.rule)], each.node_type.name))
 
 
 def _likely(
@@ -353,11 +353,11 @@ def _in_order(fitting: Sequence[RankedOffering], request: SchedulingRequest) -> 
             row,
             None,
             "",
-            _first_words(row, first=not place)
+            _first_words(row, first=not index)
             + (unpriced if row.usd_hour is None and request.provider is None else ""),
-            selected=place == 0,
+            selected=index == 0,
         )
-        for place, row in enumerate(best.values())
+        for index, row in enumerate(best.values())
     ]
 
 

@@ -77,7 +77,7 @@ def test_a_control_group_is_the_machine() -> None:
     group = {**CONTROL, "vcpus": 6, "memory_gib": 24, "machine_type": "epyc-milan"}
     machine = control_plane(normal(autoscaler_node_groups=[GPUS, group]))
     assert (machine.profile, machine.machine_type) == (Profile(6, 24, 100), "epyc-milan")
-    assert machine.place == "/settings/autoscaler_node_groups/1"
+    assert machine.pointer == "/settings/autoscaler_node_groups/1"
 
 
 def test_a_control_group_and_a_size_must_agree() -> None:

@@ -17,7 +17,7 @@ import pytest
 from stockyard.providers.clouds.aws.kinds import elb as elb_kinds
 from stockyard.providers.clusters.ec2.network import network
 from stockyard.providers.clusters.ec2.network.security import API_PORT
-from stockyard.providers.nodes.ec2 import place
+from stockyard.providers.nodes.ec2 import node_class
 from tests.harness.reachability import Door, Network
 from tests.unit.providers.clusters.ec2.network.test_bastion import BASTION
 from tests.unit.providers.clusters.ec2.network.test_tenant_network import Vpc
@@ -32,7 +32,7 @@ LAYOUTS: list[Layout] = list(product(range(1, 7), ("one", "per_zone", "static", 
 SAMPLE = 6
 
 
-class Place:
+class LaidOutCluster:
     """A cluster of a layout with a member of the control plane and a node in each zone."""
 
     def __init__(self, yard: Any, layout: Layout) -> None:
@@ -61,7 +61,7 @@ class Place:
         self.ec2, self.elbv2 = session.client("ec2"), session.client("elbv2")
         self.members = [self.facts["instance_id"], *(self._member(subnet) for subnet, _ in self.net.places[1:])]
         calls = self.builder.calls
-        usable = place.usable_subnets(calls, node_provider(), yard.cluster, self.net.vpc_id)
+        usable = node_class.usable_subnets(calls, node_provider(), yard.cluster, self.net.vpc_id)
         self.nodes = {subnet.zone: self._machine(subnet.id, "node") for subnet in usable}
 
     def _with_a_way_out(self, vpc: Vpc, private: list[str]) -> None:
@@ -94,8 +94,8 @@ class Place:
         """Change the network as a change of a ready cluster does, and the machines where they then are."""
         self.yard.later(120)
         leaving = [self.nodes.pop(zone) for zone in self.zones if zone not in zones]
-        places = {zone: member for (_, zone), member in zip(self.net.places, self.members, strict=True)}
-        leaving += [places.pop(zone) for zone in self.zones if zone not in zones]
+        members_by_zone = {zone: member for (_, zone), member in zip(self.net.places, self.members, strict=True)}
+        leaving += [members_by_zone.pop(zone) for zone in self.zones if zone not in zones]
         if leaving:
             self.ec2.terminate_instances(InstanceIds=leaving)
         self.yard.with_settings(zones=zones, nat_gateways=kind)
@@ -105,10 +105,10 @@ class Place:
         self.builder = self.yard.provider._builder(self.yard.work("control_plane"))
         self.net = network.of(self.builder)
         for subnet, zone in self.net.places:
-            if zone not in places:
-                places[zone] = self._member(subnet)
+            if zone not in members_by_zone:
+                members_by_zone[zone] = self._member(subnet)
                 self.nodes[zone] = self._machine(subnet, "node")
-        self.members = [places[zone] for _, zone in self.net.places]
+        self.members = [members_by_zone[zone] for _, zone in self.net.places]
 
     @property
     def bastion(self) -> str:
@@ -139,7 +139,7 @@ def layouts(seed: int, soaking: bool) -> Iterator[Layout]:
         yield count, kind, kind != "internal" and chance.random() < 0.6
 
 
-def judge(there: Place) -> list[str]:
+def judge(there: LaidOutCluster) -> list[str]:
     """Faults of the network."""
     net = there.look()
     wrong = [
@@ -168,7 +168,7 @@ def test_from_the_internet_only_the_api_and_the_bastion_answer(yard: Any, seed: 
     wrong, empty = {}, Moment.now()
     for layout in layouts(seed, soaking):
         empty.restore()
-        faults = judge(Place(yard.copy(), layout))
+        faults = judge(LaidOutCluster(yard.copy(), layout))
         wrong |= {layout: faults} if faults else {}
     assert wrong == {}
 
@@ -191,7 +191,7 @@ def test_the_same_answers_after_each_change_of_zones_and_gateways(
     wrong, empty = {}, Moment.now()
     for (zones, kind), steps in CHANGES if soaking else CHANGES[:1]:
         empty.restore()
-        there = Place(yard.copy(), (len(zones), kind, has_bastion))
+        there = LaidOutCluster(yard.copy(), (len(zones), kind, has_bastion))
         for step in steps:
             there.change(*step)
             faults = judge(there)
@@ -202,7 +202,7 @@ def test_the_same_answers_after_each_change_of_zones_and_gateways(
 def test_what_somebody_opens_is_found(yard: Any) -> None:
     """A rule, an address and a route only together open a private node; any of them alone does not. A listener and a
     rule of the bastion do by themselves."""
-    there = Place(yard, (2, "per_zone", True))
+    there = LaidOutCluster(yard, (2, "per_zone", True))
     assert judge(there) == []
     before, ec2, node = there.look().doors(), there.ec2, there.nodes["us-east-1b"]
     subnet = there.look().machines[node].subnet
@@ -237,7 +237,7 @@ def test_what_somebody_opens_is_found(yard: Any) -> None:
 
 
 def test_a_node_without_a_gateway_or_with_a_closed_group_does_not_get_out(yard: Any) -> None:
-    there = Place(yard, (2, "one", False))
+    there = LaidOutCluster(yard, (2, "one", False))
     node = there.nodes["us-east-1a"]
     everything = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
     there.ec2.revoke_security_group_egress(GroupId=there.group("node"), IpPermissions=[everything])

@@ -38,7 +38,7 @@ def warnings(findings: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("entry", "place"),
+    ("entry", "pointer"),
     [
         ({}, "/spec/nodeTypes/0/nodes"),
         ({"nodes": []}, "/spec/nodeTypes/0/nodes"),
@@ -63,8 +63,8 @@ def warnings(findings: Any) -> dict[str, str]:
         ),
     ],
 )
-def test_a_document_is_refused_by_its_field(entry: dict[str, Any], place: str) -> None:
-    assert set(faults(provider({"name": "t", **entry}))) == {place}
+def test_a_document_is_refused_by_its_field(entry: dict[str, Any], pointer: str) -> None:
+    assert set(faults(provider({"name": "t", **entry}))) == {pointer}
 
 
 def test_a_property_of_the_whole_provider_is_refused_beside_its_block() -> None:
@@ -172,8 +172,8 @@ def test_a_verification_names_the_hosts_and_what_is_missing() -> None:
 
 def test_hosts_are_leased_by_their_head_node() -> None:
     nodes, spec = source(HeadYard()), provider(CPU)
-    places = {nodes.place_of_hosts(spec, account) for account in (bcm_account(), bcm_account("9"))}
-    assert places == {"bcm-head.example.test:8081"}
+    inventories = {nodes.host_inventory(spec, account) for account in (bcm_account(), bcm_account("9"))}
+    assert inventories == {"bcm-head.example.test:8081"}
     through = replace(bcm_account(), attributes={"via": "basement"})
-    assert nodes.place_of_hosts(spec, through) == "bcm-site-basement"
-    assert NUMBER not in places.pop().split("-")
+    assert nodes.host_inventory(spec, through) == "bcm-site-basement"
+    assert NUMBER not in inventories.pop().split("-")

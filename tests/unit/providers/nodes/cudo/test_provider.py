@@ -223,7 +223,7 @@ def test_the_environment_is_the_clusters_network_and_group_with_images_for_both_
     assert world.source.is_stale(world.environment, world.provider, world.yard.clock.now())
 
 
-def test_a_network_that_is_missing_or_elsewhere_is_no_place_for_nodes() -> None:
+def test_a_network_that_is_missing_or_elsewhere_is_none_for_nodes() -> None:
     with pytest.raises(NotYetVisible, match="network"):
         World().prepare()
     there = World().with_network("us-newyork-1")

@@ -41,13 +41,13 @@ def test_every_size_is_one_that_cudo_sells() -> None:
 
 
 def test_types_are_those_of_the_data_center_at_its_prices() -> None:
-    for place in (DALLAS, "us-newyork-1"):
-        size = named(TYPES, "intel-broadwell-4x16", dataCenter=place)
+    for data_center in (DALLAS, "us-newyork-1"):
+        size = named(TYPES, "intel-broadwell-4x16", dataCenter=data_center)
         (offering,) = size.offerings
-        assert offering.zones == (place,)
-        price = sizing.price(kind("intel-broadwell", place), Size(4, 16, DISK))
+        assert offering.zones == (data_center,)
+        price = sizing.price(kind("intel-broadwell", data_center), Size(4, 16, DISK))
         assert offering.usd_hour == pytest.approx(float(price))
-        assert size.properties[REGION] == (place,)
+        assert size.properties[REGION] == (data_center,)
         assert size.properties[INSTANCE_TYPE] == ("intel-broadwell",)
         assert size.available
     types = node_types(provider(dataCenter="se-stockholm-1"), TYPES)
@@ -128,5 +128,5 @@ def test_any_other_name_says_nothing(name: str) -> None:
 
 
 def test_a_catalogue_stays_small() -> None:
-    for place in {each.data_center for each in TYPES}:
-        assert 20 < len(node_types(provider(dataCenter=place), TYPES)) < 800, "a region of EC2 has some 1,000"
+    for data_center in {each.data_center for each in TYPES}:
+        assert 20 < len(node_types(provider(dataCenter=data_center), TYPES)) < 800, "a region of EC2 has some 1,000"

@@ -95,7 +95,7 @@ class Hand:
         self.environment = replace(self.environment, phase="Available", outputs=dict(outcome.facts))
         return outcome
 
-    def place(self, *options: PlacementOption) -> None:
+    def bind(self, *options: PlacementOption) -> None:
         self.claim = replace(self.claim, placement=placed(*options))
 
     def again(self) -> None:
@@ -146,12 +146,12 @@ def limits() -> dict[str, int]:
 def hand(yard: Any, limits: dict[str, int], remembered: Any) -> Iterator[Hand]:
     """A source whose cluster has network, security and identity, and a claim that is placed on m6i.large."""
 
-    def with_place() -> Any:
+    def with_parts() -> Any:
         for phase in ("network", "security", "identity"):
             yard.ensure(phase)
         return yard
 
-    yard = remembered("place", with_place).copy()
+    yard = remembered("place", with_parts).copy()
     ledger = type(yard.ledger)
     config = Ec2NodesConfig("vantage", "https://api.example.test", 60)
     claim = NodeClaim(

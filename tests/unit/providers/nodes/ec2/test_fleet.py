@@ -17,7 +17,7 @@ from stockyard.providers.nodes.ec2 import fleet
 
 
 def test_options_are_tried_in_order_and_zone_by_zone(hand: Any, limits: dict[str, int], build: Any) -> None:
-    hand.place(build.option("t3.medium"), build.option("m6i.large"))
+    hand.bind(build.option("t3.medium"), build.option("m6i.large"))
     limits["t3.medium/us-east-1a"] = 0
     hand.prepare()
     facts = hand.launch().facts
@@ -32,7 +32,7 @@ def test_insufficient_capacity_names_offerings_and_leaves_nothing(
     hand: Any, limits: dict[str, int], build: Any, answers: Any
 ) -> None:
     limits.update({"t3.medium": 0, "m6i.large": 0})
-    hand.place(build.option("t3.medium", zones=["us-east-1b"]), build.option("m6i.large"))
+    hand.bind(build.option("t3.medium", zones=["us-east-1b"]), build.option("m6i.large"))
     hand.prepare()
     with pytest.raises(InsufficientCapacity) as caught:
         hand.launch()
@@ -143,7 +143,7 @@ def test_empty_answer_is_insufficient_capacity(hand: Any, answers: Any) -> None:
 
 def test_spot_request_uses_strategy_of_ec2(hand: Any, build: Any, sent: list[dict[str, Any]]) -> None:
     hand.provider = build.provider(capacityTypes=["spot"])
-    hand.place(build.option("m6i.large", "spot"), build.option("t3.medium", "on-demand"))
+    hand.bind(build.option("m6i.large", "spot"), build.option("t3.medium", "on-demand"))
     hand.prepare()
     assert hand.launch().facts["capacity_type"] == "spot"
     assert hand.instances()[0]["InstanceLifecycle"] == "spot"
@@ -161,7 +161,7 @@ def test_spot_request_uses_strategy_of_ec2(hand: Any, build: Any, sent: list[dic
 @pytest.mark.parametrize("strategy", ["lowest-price", "diversified", "capacity-optimized", "price-capacity-optimized"])
 def test_spot_strategy_is_passed_to_ec2(hand: Any, build: Any, sent: list[dict[str, Any]], strategy: str) -> None:
     hand.provider = build.provider(capacityTypes=["spot"], allocationStrategy=strategy)
-    hand.place(build.option("m6i.large", "spot"))
+    hand.bind(build.option("m6i.large", "spot"))
     hand.prepare()
     hand.launch()
     assert sent[0]["SpotOptions"] == {"AllocationStrategy": strategy}
@@ -170,7 +170,7 @@ def test_spot_strategy_is_passed_to_ec2(hand: Any, build: Any, sent: list[dict[s
 def bidding(hand: Any, build: Any, **max_price: float) -> None:
     hand.provider = build.provider(capacityTypes=["spot"])
     hand.claim = replace(hand.claim, max_price=max_price)
-    hand.place(build.option("m6i.large", "spot"), build.option("t3.medium", "spot"))
+    hand.bind(build.option("m6i.large", "spot"), build.option("t3.medium", "spot"))
     hand.prepare()
 
 
@@ -193,7 +193,7 @@ def test_a_bid_in_usd_holds_for_every_type_and_none_for_on_demand(
     hand.terminate()
     hand.again()
     hand.provider = build.provider()
-    hand.place(build.option("m6i.large"))
+    hand.bind(build.option("m6i.large"))
     hand.prepare()
     hand.launch()
     assert not any("MaxPrice" in each for each in sent[1]["LaunchTemplateConfigs"][0]["Overrides"])
@@ -220,7 +220,7 @@ def test_scarce_zones_are_remembered_though_others_cost_too_much(hand: Any, buil
 
 def test_a_part_of_a_price_that_nobody_knows_is_refused(hand: Any, build: Any) -> None:
     bidding(hand, build, percent=150)
-    hand.place(build.option("hpc7a.12xlarge", "spot"))
+    hand.bind(build.option("hpc7a.12xlarge", "spot"))
     with pytest.raises(VendorRefused, match="is not known"):
         hand.launch()
 
@@ -257,7 +257,7 @@ def test_other_invalid_configuration_is_refused(hand: Any, answers: Any) -> None
 
 
 def test_types_that_ec2_passed_over_have_its_reason(hand: Any, answers: Any, build: Any) -> None:
-    hand.place(build.option("t3.medium"), build.option("m6i.large"))
+    hand.bind(build.option("t3.medium"), build.option("m6i.large"))
     hand.prepare()
     names = [option.type.partition(".")[2] for option in hand.claim.placement.options]
     real = {"Instances": [{"InstanceIds": ["i-1"], "InstanceType": names[1]}]}

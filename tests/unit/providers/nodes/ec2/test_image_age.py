@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stockyard.providers.nodes.ec2 import place
+from stockyard.providers.nodes.ec2 import node_class
 
 DAY = 86_400
 
@@ -17,7 +17,7 @@ DAY = 86_400
 def publisher(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The current image by architecture."""
     images = {"amd64": "ami-0000000000000000a", "arm64": "ami-0000000000000000b"}
-    monkeypatch.setattr(place, "current", lambda _, *, arm: images["arm64" if arm else "amd64"])
+    monkeypatch.setattr(node_class, "current", lambda _, *, arm: images["arm64" if arm else "amd64"])
     return images
 
 

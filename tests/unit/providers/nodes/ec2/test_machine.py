@@ -23,7 +23,7 @@ from stockyard.errors import (
 )
 from stockyard.machines import node
 from stockyard.providers.clouds.aws.calls import Calls
-from stockyard.providers.nodes.ec2.place import of_facts
+from stockyard.providers.nodes.ec2.node_class import of_facts
 
 
 def tags_of(item: dict[str, Any]) -> dict[str, str]:
@@ -356,7 +356,7 @@ def test_a_machine_has_the_clusters_key_pair_and_the_disk_that_its_pool_asks_for
 
 def test_a_machine_with_a_gpu_starts_from_aws_image_with_the_driver_on_a_larger_disk(hand: Any, build: Any) -> None:
     hand.claim = replace(hand.claim, properties={"root_disk_gib": "60"})
-    hand.place(build.option("g5.48xlarge"))
+    hand.bind(build.option("g5.48xlarge"))
     with node_images():
         images = of_facts(hand.prepare().facts).images
         assert images.keys() >= {"amd64", "amd64-gpu", "arm64-gpu"}

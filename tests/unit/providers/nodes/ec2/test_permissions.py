@@ -12,7 +12,7 @@ import pytest
 from local.aws.permissions.policies import Ask, allowed_by
 from stockyard.providers.clouds.aws.policies import nodes as node_statements
 from stockyard.providers.clouds.aws.policies import tenant_template
-from stockyard.providers.clouds.aws.policies.statements import Place
+from stockyard.providers.clouds.aws.policies.statements import ArnScope
 from tests.harness import tenant_stack
 from tests.harness.asks import recorded_asks
 from tests.harness.policies import without
@@ -40,7 +40,7 @@ def asks(hand: Any, build: Any) -> list[Ask]:
     with recorded_asks(ACCOUNT) as recorded:
         for capacity_type in ("on-demand", "spot"):
             hand.provider = build.provider(capacityTypes=["on-demand", "spot"])
-            hand.place(build.option("m6i.large", capacity_type))
+            hand.bind(build.option("m6i.large", capacity_type))
             hand.launch()
             for state in ("Off", "On", "Reboot"):
                 hand.until_done(lambda power=state: hand.source.power(hand.node_work(), power))
@@ -61,7 +61,7 @@ def statements(hand: Any) -> list[dict[str, Any]]:
 
 
 def nodes(hand: Any) -> list[dict[str, Any]]:
-    of_nodes = {statement["Sid"] for statement in node_statements.nodes(Place(ACCOUNT), "inst-1")}
+    of_nodes = {statement["Sid"] for statement in node_statements.nodes(ArnScope(ACCOUNT), "inst-1")}
     return [statement for statement in statements(hand) if statement["Sid"] in of_nodes]
 
 

@@ -10,7 +10,7 @@ import pytest
 from stockyard.domain.nodes.records import NodeEnvironment, NodeProvider
 from stockyard.domain.records import Cluster
 from stockyard.domain.values.requirements import Requirement
-from stockyard.providers.nodes.ec2.place import Place
+from stockyard.providers.nodes.ec2.node_class import NodeClass
 from stockyard.providers.nodes.ec2.provider import Ec2Nodes
 from stockyard.providers.nodes.ec2.topology import architectures, out_of_reach, out_of_zone, zone_ids, zones_of
 from stockyard.providers.nodes.simulated.provider import SimulatedNodes
@@ -26,7 +26,7 @@ def provider(generation: int = 1, **block: Any) -> NodeProvider:
 
 def environment(**subnets: str) -> NodeEnvironment:
     """The environment that EC2's place produces."""
-    facts = Place(subnets, ("sg-1",), "profile", {"amd64": "ami-1"}).facts()
+    facts = NodeClass(subnets, ("sg-1",), "profile", {"amd64": "ami-1"}).facts()
     return NodeEnvironment("nev_1", "clu_1", "npr_1", "aws", MOMENT, MOMENT, outputs=facts)
 
 

@@ -124,12 +124,12 @@ def test_what_moves_and_in_which_interval() -> None:
         ({"fetchInterval": "1s"}, ("HEAD", 60, None)),
         ({"commit": OLD}, None),
     ):
-        places = templates.places_of(provider_of({"repository": REPOSITORY, **git}, {}))
-        actual = [(templates.reference_of(place), place.interval_seconds, place.blocker) for place in places]
+        sources = templates.sources_of(provider_of({"repository": REPOSITORY, **git}, {}))
+        actual = [(templates.reference_of(source), source.interval_seconds, source.blocker) for source in sources]
         assert actual == ([] if expected is None else [((REPOSITORY, expected[0]), *expected[1:])]), git
     secret = {"repository": REPOSITORY, "branch": "main", "credentials": {"name": "git"}}
-    (place,) = templates.places_of(provider_of(secret, {}))
-    assert place.blocker is not None
+    (source,) = templates.sources_of(provider_of(secret, {}))
+    assert source.blocker is not None
 
 
 RESOURCE = 'variable "vcluster" { type = any }\nresource "terraform_data" "node" { triggers_replace = ["SIZE"] }\n'
@@ -157,9 +157,9 @@ def test_real_runs_of_a_branch_that_moves_and_of_a_tag(tmp_path: Path) -> None:
         common = {**nothing, "passphrase": "a" * 64, "timeout_seconds": 600}
         first = server.commit("nodes", files("1"), tag="v1")
         repositories = Repositories(Guard(stand_ins=frozenset({server.url.removeprefix("http://")})))
-        place = {"repository": f"{server.url}/nodes.git", "subPath": "small"}
-        branch = {**place, "branch": "main"}
-        (watched,) = templates.places_of(provider_of(branch, {}))
+        git_source = {"repository": f"{server.url}/nodes.git", "subPath": "small"}
+        branch = {**git_source, "branch": "main"}
+        (watched,) = templates.sources_of(provider_of(branch, {}))
 
         def head() -> dict[str, str]:
             return {watched.key: repositories.commit_at(*templates.reference_of(watched))}
@@ -170,5 +170,5 @@ def test_real_runs_of_a_branch_that_moves_and_of_a_tag(tmp_path: Path) -> None:
         assert run("plan", branch, before) == (first, False), "the commit that was seen, wherever the branch is"
         assert head() != before
         assert run("plan", branch, head()) == (second, True)
-        assert run("validate", {**place, "tag": "v1"}, {}) == (first, None)
+        assert run("validate", {**git_source, "tag": "v1"}, {}) == (first, None)
         assert run("destroy", branch, {}, first) == (first, None), "what was applied, not the newest"

@@ -60,7 +60,7 @@ def test_what_was_applied_is_destroyed_in_its_account_whatever_the_document_says
     own = next(each for each in every(store, CloudAccount) if each.provider == "aws")
     store.commit(Create(replace(own, id="77", name="another", external_id="another")))
     start = life.memory_runner.start
-    life.memory_runner.start = lambda place, run: accounts.append(place.account.id) or start(place, run)
+    life.memory_runner.start = lambda target, run: accounts.append(target.account.id) or start(target, run)
     life.changes = {"runner": {"cloudAccount": 77}}
     life.run()
     assert accounts == [own.id, own.id], "applied and destroyed"
@@ -90,8 +90,8 @@ def test_a_run_whose_machine_ends_is_followed_by_another() -> None:
     life.memory_runner.queue_seconds = 30
     original, starts = life.memory_runner.start, []
 
-    def start(place: Any, new: Any) -> str:
-        vendor_id = original(place, new)
+    def start(target: Any, new: Any) -> str:
+        vendor_id = original(target, new)
         starts.append(vendor_id)
         if len(starts) == 1:
             life.memory_runner.forget(vendor_id)
@@ -108,7 +108,7 @@ def test_a_run_whose_machine_ends_is_followed_by_another() -> None:
 def test_a_claim_that_is_deleted_before_its_run_begins_or_ends_starts_no_other(has_begun: bool) -> None:
     life = EndedLife()
     life.memory_runner.queue_seconds = 0 if has_begun else 10**6
-    life.injection.place = ""
+    life.injection.point = ""
     phases: list[str] = []
 
     def before(phase: str) -> None:

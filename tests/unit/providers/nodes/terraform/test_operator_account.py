@@ -14,11 +14,11 @@ from stockyard.domain.platform import SHARED
 from stockyard.domain.records import NodeProvider
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.ports import Create
-from stockyard.ports.runs import RunnerPlace
+from stockyard.ports.runs import RunnerAccount
 from stockyard.providers.nodes.terraform.document import TerraformBlock
 from stockyard.providers.nodes.terraform.provider import TerraformConfig, TerraformNodes
 from tests.contracts.test_node_source import World
-from tests.harness.runs.places import account
+from tests.harness.runs.accounts import account
 
 BLOCK: dict[str, Any] = {
     "runner": {"operator": True},
@@ -73,16 +73,16 @@ def test_runs_of_a_shared_provider_have_the_operators_account_and_a_tenants_own_
     operators.commit(Create(replace(account("7"), external_id="external-of-the-operator")))
     monkeypatch.setattr(source, "_store_of", lambda tenant: operators if tenant == "ops" else tenants_store(tenant))
     monkeypatch.setattr(source, "_config", config("ops/7"))
-    places: list[RunnerPlace] = []
+    targets: list[RunnerAccount] = []
     start = source._runner.start
-    monkeypatch.setattr(source._runner, "start", lambda place, run: places.append(place) or start(place, run))
+    monkeypatch.setattr(source._runner, "start", lambda target, run: targets.append(target) or start(target, run))
     world.case.spec["terraform"]["runner"] = {"operator": True}
     world.provider = replace(world.provider, id=OF_ALL)
     world.prepare()
     world.launch()
     world.terminate()
-    assert {(place.tenant, place.account.external_id) for place in places} == {("ops", "external-of-the-operator")}
-    assert len(places) == 2, "one applied, one destroyed"
+    assert {(target.tenant, target.account.external_id) for target in targets} == {("ops", "external-of-the-operator")}
+    assert len(targets) == 2, "one applied, one destroyed"
     world.provider = replace(world.provider, id=OWN)
     world.next_attempt()
     with pytest.raises(NodeCouldNotBeProvisioned, match="only shared node providers"):

@@ -45,24 +45,24 @@ def test_references_of_a_real_git(tmp_path: Path) -> None:
         second = server.commit("nodes", {"main.tf": "# two"})
         other = server.commit("nodes", {"main.tf": "# three"}, branch="next")
         repositories = Repositories(Guard(stand_ins=frozenset({server.url.removeprefix("http://")})))
-        place = f"{server.url}/nodes.git"
+        url = f"{server.url}/nodes.git"
         for reference, commit in (
             ("refs/tags/v1", first),
             ("refs/heads/main", second),
             ("HEAD", second),
             ("refs/heads/next", other),
         ):
-            assert repositories.commit_at(place, reference) == commit, reference
+            assert repositories.commit_at(url, reference) == commit, reference
         with pytest.raises(VendorNotFound, match="refs/heads/gone"):
-            repositories.commit_at(place, "refs/heads/gone")
+            repositories.commit_at(url, "refs/heads/gone")
         moved = server.commit("nodes", {"main.tf": "# four"})
-        assert repositories.commit_at(place, "refs/heads/main") == moved
+        assert repositories.commit_at(url, "refs/heads/main") == moved
         assert all("info/refs" in path for path in server.requests), "nothing but the list is fetched"
         server.credentials = "user:password"
         with pytest.raises(VendorRefused, match="not for everybody"):
-            repositories.commit_at(place, "HEAD")
+            repositories.commit_at(url, "HEAD")
         with pytest.raises(VendorRefused, match="https"):
-            Repositories(Guard()).commit_at(place, "HEAD")
+            Repositories(Guard()).commit_at(url, "HEAD")
 
 
 def test_a_tag_with_a_text_is_the_commit_that_it_stands_for() -> None:

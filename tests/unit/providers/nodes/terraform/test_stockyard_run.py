@@ -180,9 +180,9 @@ def test_a_kubeconfig_is_a_file_of_the_run_alone(api: RunApi, played: Played) ->
     run(api, played)
     environment = played.calls[0]["environment"]
     assert played.calls[0]["files"][-2:] == ["600", "users: [secret]"]
-    place = Path(environment["KUBECONFIG"])
-    assert environment["KUBE_CONFIG_PATH"] == str(place)
-    assert not place.exists(), "it goes with the run"
+    path = Path(environment["KUBECONFIG"])
+    assert environment["KUBE_CONFIG_PATH"] == str(path)
+    assert not path.exists(), "it goes with the run"
     assert "canary" not in json.dumps(played.calls)
     assert "canary" not in "".join(api.lines)
 
@@ -285,11 +285,11 @@ def test_links_in_an_archive_are_refused(tmp_path: Path) -> None:
         unpacked(base64.b64encode(buffer.getvalue()).decode(), tmp_path / "template")
 
 
-def test_a_template_of_a_repository_is_taken_at_its_place(api: RunApi, played: Played, tmp_path: Path) -> None:
+def test_a_template_of_a_repository_is_taken_at_its_path(api: RunApi, played: Played, tmp_path: Path) -> None:
     with serving_git(GitServer(tmp_path / "git")) as git:
         first = git.commit("nodes", {"main.tf": "# one", "large/main.tf": "# large"}, tag="v1")
         second = git.commit("nodes", {"main.tf": "# two"})
-        place = {"repository": f"{git.url}/nodes.git", "plain": True}
+        git_source = {"repository": f"{git.url}/nodes.git", "plain": True}
         api.task |= {"files": None}
         for number, (more, commit) in enumerate(
             (
@@ -300,17 +300,17 @@ def test_a_template_of_a_repository_is_taken_at_its_place(api: RunApi, played: P
             ),
             1,
         ):
-            api.task["git"] = {**place, **more}
+            api.task["git"] = {**git_source, **more}
             run(api, played, number)
             assert (api.ends[-1]["end"], api.ends[-1]["error"], api.ends[-1]["commit"]) == ("done", None, commit)
-        api.task |= {"git": {**place, "ref": "refs/heads/main"}, "commit": first}
+        api.task |= {"git": {**git_source, "ref": "refs/heads/main"}, "commit": first}
         run(api, played, 5)
         assert api.ends[-1]["commit"] == first, "what was applied is removed by the same"
         del api.task["commit"]
         for number, (name, value) in enumerate(
             (("sub_path", "../.."), ("sub_path", "nowhere"), ("commit", "f" * 40), ("ref", "--upload-pack=touch x")), 6
         ):
-            api.task["git"] = {**place, name: value}
+            api.task["git"] = {**git_source, name: value}
             run(api, played, number)
             assert api.ends[-1]["end"] == "failed"
         assert "git fetch failed" in api.ends[-1]["error"]

@@ -76,12 +76,12 @@ def _check_bounds(text: str) -> None:
             raise ValueError("must not be longer than a kubeconfig of one cluster and one user")
 
 
-def _mapping(node: Node | None, place: str, allowed: frozenset[str]) -> dict[str, Node]:
+def _mapping(node: Node | None, path: str, allowed: frozenset[str]) -> dict[str, Node]:
     import yaml
 
     if not isinstance(node, yaml.MappingNode):
-        raise ValueError(f"must be a kubeconfig: {place} is no object")
+        raise ValueError(f"must be a kubeconfig: {path} is no object")
     names = [key.value if isinstance(key, yaml.ScalarNode) else None for key, _ in node.value]
     if len(set(names)) < len(names) or not allowed.issuperset(names):
-        raise ValueError(f"must have nothing but {', '.join(sorted(allowed))} in {place}, each once")
+        raise ValueError(f"must have nothing but {', '.join(sorted(allowed))} in {path}, each once")
     return {key.value: value for key, value in node.value}

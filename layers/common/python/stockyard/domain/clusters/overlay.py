@@ -37,7 +37,7 @@ CONFIG_MAP = "overlay"
 
 
 class Full(Exception):
-    """No address, or no place of a hub, is left."""
+    """No address, or no slot of a hub, is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def entries(table: Table, host: str) -> list[dict[str, Any]]:
     for peer in table.peers.values():
         row: dict[str, Any] = {"address": peer["address"], "key": peer["key"]}
         if "slot" in peer:
-            places = [f"{peer['local']}:{PORT}"] if peer.get("local") else []
-            row |= {"hub": True, "endpoints": [*places, f"{host}:{PORT + int(peer['slot'])}"]}
+            local_endpoints = [f"{peer['local']}:{PORT}"] if peer.get("local") else []
+            row |= {"hub": True, "endpoints": [*local_endpoints, f"{host}:{PORT + int(peer['slot'])}"]}
         rows.append(row)
     return sorted(rows, key=lambda row: str(row["address"]))

@@ -117,15 +117,15 @@ def documents(text: str, terms: Terms) -> list[Object]:
 def check_object(item: Any, number: int) -> None:
     """``TemplateFault`` unless it can be a Kubernetes object."""
     meta = item.get("metadata") if isinstance(item, dict) else None
-    place = f"document {number + 1}"
+    subject = f"document {number + 1}"
     if not isinstance(item, dict) or not isinstance(meta, dict):
-        raise TemplateFault(f"{place} is no Kubernetes object with metadata")
+        raise TemplateFault(f"{subject} is no Kubernetes object with metadata")
     texts = (item.get("apiVersion"), item.get("kind"), meta.get("name"))
     for name, text in zip(("apiVersion", "kind", "metadata.name"), texts, strict=True):
         if not isinstance(text, str) or not text or "|" in text:
-            raise TemplateFault(f"{place} has no {name}")
+            raise TemplateFault(f"{subject} has no {name}")
     if not isinstance(meta.get("namespace", ""), str):
-        raise TemplateFault(f"{place} has a namespace that is no text")
+        raise TemplateFault(f"{subject} has a namespace that is no text")
 
 
 def load_yaml(text: str) -> list[Any]:

@@ -26,7 +26,7 @@ _LARGEST_WHOLE = 2**53
 
 class YamlFault(ValueError):
     """Fault of the text, as the end of a sentence that begins with its name. ``line`` and ``column`` count from 1; None
-    where no place is known."""
+    where no position is known."""
 
     def __init__(self, detail: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(detail)
@@ -71,15 +71,15 @@ def _check(text: str, loader: Any, max_depth: int) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=loader):
         position = event.start_mark
-        place = (position.line + 1, position.column + 1) if position is not None else ()
+        line_column = (position.line + 1, position.column + 1) if position is not None else ()
         if isinstance(event, yaml.AliasEvent):
-            raise YamlFault("has an alias; write the part out", *place)
+            raise YamlFault("has an alias; write the part out", *line_column)
         if getattr(event, "tag", None) is not None:
-            raise YamlFault("has a tag of a type; leave it out", *place)
+            raise YamlFault("has a tag of a type; leave it out", *line_column)
         depth += isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent)
         depth -= isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent)
         if depth > max_depth:
-            raise YamlFault(f"is nested deeper than {max_depth} levels", *place)
+            raise YamlFault(f"is nested deeper than {max_depth} levels", *line_column)
 
 
 @cache
@@ -107,13 +107,13 @@ def _mapping(loader: Any, node: Any, texts_of_names: bool) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
-        place = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+        line_column = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
         if not isinstance(key, str) and texts_of_names and isinstance(key_node.value, str) and key is not None:
             key = key_node.value
         if not isinstance(key, str):
-            raise YamlFault("has a name that is no text; put it into quotes", *place)
+            raise YamlFault("has a name that is no text; put it into quotes", *line_column)
         if key in members:
-            raise YamlFault("has a name twice in one object", *place)
+            raise YamlFault("has a name twice in one object", *line_column)
         members[key] = loader.construct_object(value_node, deep=True)
     return members
 

@@ -121,11 +121,11 @@ def checked_text(kind: str, faults: tuple[type[Exception], ...] = (ValueError, R
     except UnicodeEncodeError:
         raise MalformedBody("The body has half of a surrogate pair.") from None
     except faults as fault:
-        raise MalformedBody(f"The body is not {kind}{_place(fault)}.") from None
+        raise MalformedBody(f"The body is not {kind}{_position(fault)}.") from None
 
 
-def _place(fault: Exception) -> str:
-    """Place where a parser stopped and what it expected there, as far as it says so; never what stands there."""
+def _position(fault: Exception) -> str:
+    """Position where a parser stopped and what it expected there, as far as it says so; never what stands there."""
     if isinstance(fault, json.JSONDecodeError):
         words = next((words for begin, words in _EXPECTED if fault.msg.startswith(begin)), "")
         return f": line {fault.lineno}, column {fault.colno}" + (f": {words}" if words else "")

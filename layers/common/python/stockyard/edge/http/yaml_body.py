@@ -19,9 +19,9 @@ def parse(raw: bytes, max_depth: int) -> list[Any]:
     try:
         documents = [document for document in read_documents(text, max_depth=max_depth) if document is not None]
     except YamlFault as fault:
-        place = "" if fault.line is None else f": line {fault.line}, column {fault.column}"
-        words = f"not {_KIND}{place}" if fault.detail == "is no YAML" else ""
-        raise MalformedBody(f"The body is {words}." if words else f"The body {fault.detail}{place}.") from None
+        position = "" if fault.line is None else f": line {fault.line}, column {fault.column}"
+        words = f"not {_KIND}{position}" if fault.detail == "is no YAML" else ""
+        raise MalformedBody(f"The body is {words}." if words else f"The body {fault.detail}{position}.") from None
     if not documents:
         raise MalformedBody("The body holds no document.")
     return documents

@@ -31,11 +31,13 @@ class DescribedSchema(GenerateJsonSchema):
         model: type[BaseModel] = schema["cls"]
         properties = document.get("properties", {})
         for name, field in model.model_fields.items():
-            place = properties.get(field.serialization_alias if self.mode == "serialization" else field.alias or name)
-            if place is None:
-                place = properties.get(field.alias or name)
-            if place is not None and "description" not in place and (text := description(model, name)):
-                place["description"] = text
+            field_schema = properties.get(
+                field.serialization_alias if self.mode == "serialization" else field.alias or name
+            )
+            if field_schema is None:
+                field_schema = properties.get(field.alias or name)
+            if field_schema is not None and "description" not in field_schema and (text := description(model, name)):
+                field_schema["description"] = text
         return document
 
 

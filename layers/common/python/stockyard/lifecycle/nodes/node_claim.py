@@ -50,7 +50,7 @@ def shown_phase(claim: NodeClaim) -> str:
 def launched(placement: Placement, facts: Mapping[str, str]) -> Placement:
     """The placement as the launch made it true: which of the options it became, and where.
 
-    One that became another type than was counted takes no place any more.
+    One that became another type than was counted takes no slot any more.
     """
     name, capacity_type = facts.get("type", placement.type), facts.get("capacity_type", placement.capacity_type)
     option = next((o for o in placement.options if (o.type, o.capacity_type) == (name, capacity_type)), None)
@@ -102,7 +102,7 @@ class NodeClaimMoves(Moves[NodeClaim]):
         return subject, ()
 
     def failed(self, subject: NodeClaim, failure: Failure, now: str) -> tuple[NodeClaim, str]:
-        """A switch that failed leaves the node what it is; of a creation whose machine is undone the place is given
+        """A switch that failed leaves the node what it is; of a creation whose machine is undone the slot is given
         back."""
         error = failure.error
         if failure.procedure.kind == phases.POWER_NODE:
@@ -123,7 +123,7 @@ class NodeClaimMoves(Moves[NodeClaim]):
         return self.touch(subject, now, deleting=True, due_at=None, deletion_timestamp=first, **fields)
 
     def end_kept(self, subject: NodeClaim, operation: Operation, now: str) -> Change[NodeClaim]:
-        """See ``Moves.end_kept``; the place is given back with it."""
+        """See ``Moves.end_kept``; the slot is given back with it."""
         change = super().end_kept(subject, operation, now)
         placement = subject.placement and replace(subject.placement, counted=False)
         return replace(change, subject=replace(change.subject, placement=placement))
@@ -181,7 +181,7 @@ class NodeClaimMoves(Moves[NodeClaim]):
         claim = self.condition(claim, phases.SCHEDULED, "False", reason, message, now)
         return claim, self.transition(PENDING, PENDING, reason, message)
 
-    def place_again(
+    def reschedule(
         self, claim: NodeClaim, operation: Operation, reason: str, message: str, now: str, due_at: str = ""
     ) -> Change[NodeClaim]:
         """Let the claim wait for the next cheapest, as the next attempt, since what was placed cannot be had. It is

@@ -126,7 +126,7 @@ def save(name: str, text: str) -> None:
 
 
 def overlay_request() -> dict[str, str]:
-    """Fields of a request for a place in the overlay of the cluster; empty where that has none."""
+    """Fields of a request for an address in the overlay of the cluster; empty where that has none."""
     try:
         with open(os.path.join(STATE, "overlay.request")) as file:
             request: dict[str, str] = json.load(file)
@@ -136,15 +136,15 @@ def overlay_request() -> dict[str, str]:
 
 
 def enter_overlay(answer: dict[str, Any]) -> str:
-    """Go to the place that an answer gives. The machine's address there; empty for no overlay."""
-    place = answer.pop("overlay", None)
-    if not place:
+    """Enter the overlay as an answer says. The machine's address there; empty for no overlay."""
+    configuration = answer.pop("overlay", None)
+    if not configuration:
         return ""
-    for name, text in place.pop("programs").items():
+    for name, text in configuration.pop("programs").items():
         save(name, text)
-    save("overlay.json", json.dumps(place))
+    save("overlay.json", json.dumps(configuration))
     subprocess.run([sys.executable, os.path.join(STATE, "stockyard_overlay.py"), "enter"], check=True)  # noqa: S603
-    return str(place["address"])
+    return str(configuration["address"])
 
 
 def boot_step(arguments: list[str]) -> dict[str, Any]:

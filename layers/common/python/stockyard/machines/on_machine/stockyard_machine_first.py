@@ -129,7 +129,7 @@ def bootstrap(machine: dict[str, str]) -> None:
     if os.path.exists(os.path.join(STATE, "kubeadm.yaml")):
         return
     request = overlay_request()
-    # The place in an overlay is of the key that this machine has made, not of the one before it.
+    # The address in an overlay is of the key that this machine has made, not of the one before it.
     if os.path.exists(os.path.join(STATE, "client.json")) and not request:
         client = credentials()
         if "certificate_key" not in client:
@@ -176,14 +176,14 @@ def agent(machine: dict[str, str]) -> None:
     """Write the agent's manifest, with the client's credentials as a Secret right after its namespace."""
     client = credentials()
     manifest = patiently(lambda: json.loads(fetch("GET", url(machine, "agent"), bearer(client))))
-    place = next(i for i, document in enumerate(manifest["items"]) if document["kind"] == "Namespace")
+    index = next(i for i, document in enumerate(manifest["items"]) if document["kind"] == "Namespace")
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": "stockyard-agent", "namespace": manifest["items"][place]["metadata"]["name"]},
+        "metadata": {"name": "stockyard-agent", "namespace": manifest["items"][index]["metadata"]["name"]},
         "data": {name: base64.b64encode(client[name].encode()).decode() for name in ("client_id", "client_secret")},
     }
-    manifest["items"].insert(place + 1, secret)
+    manifest["items"].insert(index + 1, secret)
     save("agent.json", json.dumps(manifest))
 
 

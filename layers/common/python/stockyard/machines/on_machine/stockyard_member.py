@@ -127,9 +127,9 @@ def ask(values: dict[str, Any]) -> None:
     if own:
         document["controlPlane"]["localAPIEndpoint"] = {"advertiseAddress": own}
     if plan.get("restore"):
-        place = {**plan["restore"], "kubernetes_version": plan["kubernetes_version"]}
-        machine.install(place.pop("programs"))
-        machine.save("restore.json", json.dumps(place) + "\n")
+        restore = {**plan["restore"], "kubernetes_version": plan["kubernetes_version"]}
+        machine.install(restore.pop("programs"))
+        machine.save("restore.json", json.dumps(restore) + "\n")
     machine.save("join.yaml", json.dumps(document, indent=1) + "\n")
 
 

@@ -56,7 +56,7 @@ class Overlay:
         self.version = self.wanted = self.seen_version = ""
         self.cursor = 0
         self.looked = float("-inf")
-        self.own_place = ""
+        self.own_endpoint = ""
         self.take(own["peers"])
 
     def probe_of(self, address: str) -> str:
@@ -77,8 +77,8 @@ class Overlay:
             peer = self.peers.get(address)
             if peer is None or peer.key != entry["key"]:
                 peer = peers.Peer(entry, self.probe_of(address))
-            peer.hub, places = bool(entry.get("hub")), [str(place) for place in entry.get("endpoints") or ()]
-            peer.places = places or ([] if peer.hub else peer.places)
+            peer.hub, endpoints = bool(entry.get("hub")), [str(endpoint) for endpoint in entry.get("endpoints") or ()]
+            peer.endpoints = endpoints or ([] if peer.hub else peer.endpoints)
             machines[address] = peer
         self.peers = machines
         self.by_probe = {peer.probe: peer for peer in machines.values()}
@@ -235,14 +235,16 @@ class Overlay:
             self.wanted = str(message["version"])
         if self.hub or hub.address != self.home:
             return
-        self.own_place = str(message.get("you") or "")
+        self.own_endpoint = str(message.get("you") or "")
         for address, endpoint, local in message.get("page") or ():
             peer = self.peers.get(address)
             if peer is not None and not peer.hub:
-                is_near = bool(self.own_place) and endpoint.rpartition(":")[0] == self.own_place.rpartition(":")[0]
-                places = [local, endpoint] if is_near and local else [endpoint]
-                if places != peer.places:
-                    peer.places, peer.begun, peer.last_tried = places, time.monotonic(), -1
+                is_near = (
+                    bool(self.own_endpoint) and endpoint.rpartition(":")[0] == self.own_endpoint.rpartition(":")[0]
+                )
+                endpoints = [local, endpoint] if is_near and local else [endpoint]
+                if endpoints != peer.endpoints:
+                    peer.endpoints, peer.begun, peer.last_tried = endpoints, time.monotonic(), -1
         if "page" in message:
             self.cursor = int(message["next"])
             if self.cursor:
@@ -293,20 +295,20 @@ class Overlay:
         """Whether a path that is not there is tried now."""
         if peer.hub or (self.hub and time.monotonic() - peer.heard < EAGER):
             return True
-        if self.hub or not peer.places:
+        if self.hub or not peer.endpoints:
             return False  # Machines come to hubs.
         return bool(time.monotonic() - peer.begun < EAGER or time.time() % SLOT < WINDOW)
 
     def point(self, silent: Iterable[peers.Peer]) -> None:
-        """Point silent peers at the next place where each may be, in one command."""
+        """Point silent peers at the next endpoint where each may be, in one command."""
         arguments, moment = [], time.monotonic()
         for peer in silent:
-            if moment - peer.heard < DEAD or not peer.places or moment - peer.tried < 2 * TICK:
+            if moment - peer.heard < DEAD or not peer.endpoints or moment - peer.tried < 2 * TICK:
                 continue
-            peer.tried, peer.last_tried = moment, (peer.last_tried + 1) % len(peer.places)
-            place = peers.resolved(peer.places[peer.last_tried])
-            if place:
-                arguments += ["peer", peer.key, "endpoint", place]
+            peer.tried, peer.last_tried = moment, (peer.last_tried + 1) % len(peer.endpoints)
+            endpoint = peers.resolved(peer.endpoints[peer.last_tried])
+            if endpoint:
+                arguments += ["peer", peer.key, "endpoint", endpoint]
         if arguments:
             peers.run("wg", "set", INTERFACE, *arguments)
 
@@ -322,9 +324,9 @@ class Overlay:
     def look_at_endpoints(self) -> None:
         """Read where packets of each machine come from."""
         lines = (line.split("\t") for line in peers.run("wg", "show", INTERFACE, "endpoints").splitlines())
-        places = {line[0]: line[1] for line in lines if len(line) == 2 and line[1] != "(none)"}
+        endpoints = {line[0]: line[1] for line in lines if len(line) == 2 and line[1] != "(none)"}
         for peer in self.peers.values():
-            peer.endpoint = places.get(peer.key, "")
+            peer.endpoint = endpoints.get(peer.key, "")
         rows = [[peer.address, peer.endpoint, peer.local] for peer in self.seen_peers()]
         self.seen_version = format(zlib.crc32(json.dumps(rows).encode()), "x")
 

@@ -45,7 +45,7 @@ class Peer:
     def __init__(self, entry: dict[str, Any], probe: str) -> None:
         self.address, self.key, self.probe = str(entry["address"]), str(entry["key"]), probe
         self.hub = bool(entry.get("hub"))
-        self.places: list[str] = [str(place) for place in entry.get("endpoints") or ()]
+        self.endpoints: list[str] = [str(endpoint) for endpoint in entry.get("endpoints") or ()]
         self.heard = self.tried = float("-inf")
         self.begun = time.monotonic()
         self.last_tried = -1
@@ -57,18 +57,18 @@ class Peer:
         self.homed: set[str] = set()
 
 
-def address_of(place: Any) -> str:
+def address_of(endpoint: Any) -> str:
     """An IPv4 address with its port, as a machine says where it is; empty for anything else, as for a name."""
-    host, _, port = str(place or "").rpartition(":")
+    host, _, port = str(endpoint or "").rpartition(":")
     try:
         return f"{ipaddress.IPv4Address(host)}:{int(port)}" if 0 < int(port) < 65536 else ""
     except ValueError:
         return ""
 
 
-def resolved(place: str) -> str:
+def resolved(endpoint: str) -> str:
     """An endpoint whose host may be a name, by address; empty for one that is not known. `wg` would wait for it."""
-    host, _, port = place.rpartition(":")
+    host, _, port = endpoint.rpartition(":")
     try:
         addresses = socket.getaddrinfo(host, int(port), socket.AF_INET, socket.SOCK_DGRAM)
     except (OSError, ValueError):
@@ -95,14 +95,16 @@ def fetch_list() -> dict[str, Any]:
 def enter(pause: Callable[[float], None] = time.sleep) -> None:
     """Start the unit, and wait until a hub is reached, where there is any. Raises ``OSError`` when none answers within
     five minutes."""
-    place = load("overlay.json")
+    configuration = load("overlay.json")
     for words in (("enable",), ("restart",)):
         run("systemctl", *words, UNIT)
     for _ in range(ATTEMPTS):
         try:
             with open(STATUS) as file:
                 status = json.load(file)
-            if status["address"] == place["address"] and (not place["peers"] or "hub" in status["peers"].values()):
+            if status["address"] == configuration["address"] and (
+                not configuration["peers"] or "hub" in status["peers"].values()
+            ):
                 return
         except (OSError, ValueError):
             pass

@@ -34,8 +34,8 @@ def own_node() -> str:
     with open(peers.KUBELET) as file:
         body = file.read().split("-----BEGIN CERTIFICATE-----")[1].split("-----END")[0]
     content = base64.b64decode(body)
-    place = content.index(USER)
-    return content[place + len(USER) : place + content[place - 1]].decode()
+    index = content.index(USER)
+    return content[index + len(USER) : index + content[index - 1]].decode()
 
 
 class Report:

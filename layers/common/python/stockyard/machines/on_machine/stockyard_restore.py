@@ -30,11 +30,11 @@ UNOWNED = '{"metadata":{"ownerReferences":null}}'
 """kubeadm's Secret of the sealed authorities would go with its token after two hours."""
 
 
-def fetch(place: dict[str, str], path: str) -> None:
+def fetch(location: dict[str, str], path: str) -> None:
     """Write the object there. The role may read it some seconds after Stockyard has asked for that."""
 
     def once() -> None:
-        with snapshot.request(place, "GET", {}) as answer, open(path, "wb") as file:
+        with snapshot.request(location, "GET", {}) as answer, open(path, "wb") as file:
             shutil.copyfileobj(answer, file)
 
     machine.patiently(once)
@@ -133,15 +133,15 @@ def begin() -> None:
 def main() -> None:
     """Begin the control plane anew from the snapshot that ``restore.json`` names."""
     with open(os.path.join(machine.STATE, "restore.json")) as file:
-        place = json.load(file)
+        location = json.load(file)
     folder = os.path.dirname(snapshot.DATA)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     packed, target = os.path.join(folder, "snapshot.tar.gz"), os.path.join(folder, snapshot.SNAPSHOT)
-    fetch(place, packed)
+    fetch(location, packed)
     content = unpack(packed, target)
     os.remove(packed)
     authorities(content["pki"])
-    machine.save(CONFIGURATION, configuration(content["kubeadm"], place["kubernetes_version"]))
+    machine.save(CONFIGURATION, configuration(content["kubeadm"], location["kubernetes_version"]))
     restore(target)
     # The endpoint's name leads to members of before, which may still be there. Not before this machine has asked for
     # its own address, which is the one that it reaches them from.

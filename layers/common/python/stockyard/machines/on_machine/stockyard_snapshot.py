@@ -119,13 +119,13 @@ def pack(snapshot: str, target: str) -> None:
         archive.add(snapshot, SNAPSHOT)
 
 
-def request(place: dict[str, str], method: str, headers: dict[str, str], body: Any = None) -> Any:
-    """The open answer of S3 about the object at ``place``. Raises ``OSError``."""
+def request(location: dict[str, str], method: str, headers: dict[str, str], body: Any = None) -> Any:
+    """The open answer of S3 about the object at ``location``. Raises ``OSError``."""
     _, keys = machine.instance()
-    base = urllib.parse.urlsplit(S3 or "https://s3." + place["region"] + ".amazonaws.com")
-    signing = (method, base.netloc, "/" + place["bucket"] + "/" + place["key"], UNSIGNED)
+    base = urllib.parse.urlsplit(S3 or "https://s3." + location["region"] + ".amazonaws.com")
+    signing = (method, base.netloc, "/" + location["bucket"] + "/" + location["key"], UNSIGNED)
     moment = datetime.now(timezone.utc)  # noqa: UP017
-    url = urllib.parse.urlsplit(machine.signed_url(keys, place["region"], "s3", signing, {}, headers, moment))
+    url = urllib.parse.urlsplit(machine.signed_url(keys, location["region"], "s3", signing, {}, headers, moment))
     kind = http.client.HTTPSConnection if base.scheme == "https" else http.client.HTTPConnection
     connection = kind(base.netloc, timeout=SECONDS)
     connection.request(method, url.path + "?" + url.query, body, headers)
@@ -135,13 +135,13 @@ def request(place: dict[str, str], method: str, headers: dict[str, str], body: A
     return answer
 
 
-def send(place: dict[str, str], path: str, release: str) -> int:
+def send(location: dict[str, str], path: str, release: str) -> int:
     """Put the file there, unless another member was faster; its size."""
     size = os.path.getsize(path)
     # The whole request is made anew where something fails: one name is one snapshot.
     headers = {"if-none-match": "*", "content-length": str(size), "x-amz-meta-release": release}
     with open(path, "rb") as file:
-        request(place, "PUT", headers, file)
+        request(location, "PUT", headers, file)
     return size
 
 

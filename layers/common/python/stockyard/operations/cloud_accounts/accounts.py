@@ -138,7 +138,7 @@ def change_account(
     services.clouds[account.provider].check_attributes(attributes)
     is_moved = moves(services, account, attributes)
     if is_moved:
-        _check_place(services, account)
+        _check_unused(services, account)
     if fields.get("name", account.name) != account.name:
         _check_name(services, account)
     changed = replace(account, **fields, updated_at=services.now(), version=version + 1, sequence=account.sequence + 1)
@@ -169,7 +169,7 @@ def change_account(
     return changed
 
 
-def _check_place(services: Services, account: CloudAccount) -> None:
+def _check_unused(services: Services, account: CloudAccount) -> None:
     """``InUse`` where clusters or nodes stand in the account: whoever it is elsewhere could not remove them."""
     if users := clusters_of(services, account.id):
         raise InUse(f"Cloud account {account.id} is used by {', '.join(cluster.name for cluster in users)}.")

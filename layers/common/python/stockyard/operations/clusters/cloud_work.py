@@ -7,7 +7,7 @@ from stockyard.errors import CredentialsRevoked
 from stockyard.lifecycle.change_phases import SNAPSHOT_POLICY
 from stockyard.operations.engine.advance import Fence
 from stockyard.operations.engine.ledger import Owner, StoreLedger
-from stockyard.operations.machines.overlay import hub_places
+from stockyard.operations.machines.overlay import hub_slots
 from stockyard.operations.services import Services
 from stockyard.ports import CloudWork, ClusterDriver
 
@@ -39,6 +39,6 @@ def cloud_work(
         ledger,
         services.clock.now(),
         fence.operation_id,
-        hubs=hub_places(services, cluster),
+        hubs=hub_slots(services, cluster),
     )
     return driver, work

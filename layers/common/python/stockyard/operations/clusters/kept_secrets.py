@@ -56,8 +56,8 @@ def secret_writes(services: Services, cluster: Cluster) -> list[Write]:
     secret = cluster.kubeconfig_secret
     if not secret:
         return []
-    place = {"namespace": secret["namespace"], "name": secret_name(services, cluster)}
-    return [Put(Fact(_fact_of(cluster), json.dumps(place), services.now()))]
+    reference = {"namespace": secret["namespace"], "name": secret_name(services, cluster)}
+    return [Put(Fact(_fact_of(cluster), json.dumps(reference), services.now()))]
 
 
 def look_at_secret(services: Services, cluster: Cluster) -> str | None:

@@ -70,5 +70,5 @@ def networks_of(services: Services, claims: Sequence[NodeClaim]) -> Mapping[str,
 
 def home_of(cluster: Cluster) -> str:
     """Network of the cluster's own machines."""
-    place = cluster.place or str(cluster.settings.get("region_name") or "")
-    return " ".join(filter(None, (cluster.driver, place, f"of cloud account {cluster.cloud_account_id}")))
+    region = cluster.place or str(cluster.settings.get("region_name") or "")
+    return " ".join(filter(None, (cluster.driver, region, f"of cloud account {cluster.cloud_account_id}")))

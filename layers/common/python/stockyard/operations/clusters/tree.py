@@ -45,12 +45,12 @@ def cluster_tree(services: Services, cluster: Cluster) -> dict[str, Any]:
     ]
     below += _profiles(services, cluster)
     claims = claims_of(services, cluster.id, consistent=False)
-    places = _places(services, cluster, claims)
+    network_texts = _network_texts(services, cluster, claims)
     by_pool: defaultdict[str, list[NodeClaim]] = defaultdict(list)
     for claim in claims:
         by_pool[claim.pool].append(claim)
-    pools = [_pool(pool, by_pool.pop(pool.name, []), places) for pool in pools_of(services, cluster.id)]
-    below += [*pools, *_claims([claim for remaining in by_pool.values() for claim in remaining], places)]
+    pools = [_pool(pool, by_pool.pop(pool.name, []), network_texts) for pool in pools_of(services, cluster.id)]
+    below += [*pools, *_claims([claim for remaining in by_pool.values() for claim in remaining], network_texts)]
     ready = next((c.message for c in cluster.conditions if c.type == "Ready"), "")
     root = node("cluster", cluster.name, cluster.status, id=cluster.id, message=ready, children=below)
     costs, of_claims = hourly(services, cluster, claims), hourly_price(claims)
@@ -75,8 +75,8 @@ def _profiles(services: Services, cluster: Cluster) -> list[dict[str, Any]]:
     return drawn
 
 
-def _places(services: Services, cluster: Cluster, claims: Sequence[NodeClaim]) -> Mapping[str, str]:
-    """Network, and place in the overlay, of each claim's machine; empty for a cluster without one."""
+def _network_texts(services: Services, cluster: Cluster, claims: Sequence[NodeClaim]) -> Mapping[str, str]:
+    """Network, and path in the overlay, of each claim's machine; empty for a cluster without one."""
     paths = overlay_paths.paths_of(services, cluster, claims)
     if paths is None:
         return {}
@@ -89,23 +89,25 @@ def _places(services: Services, cluster: Cluster, claims: Sequence[NodeClaim]) -
     }
 
 
-def _pool(pool: Pool, claims: Sequence[NodeClaim], places: Mapping[str, str]) -> dict[str, Any]:
+def _pool(pool: Pool, claims: Sequence[NodeClaim], network_texts: Mapping[str, str]) -> dict[str, Any]:
     message = next((condition.message for condition in pool.conditions if condition.type == READY), "")
-    drawn = node("pool", pool.name, shown_status(pool), id=pool.id, message=message, children=_claims(claims, places))
+    drawn = node(
+        "pool", pool.name, shown_status(pool), id=pool.id, message=message, children=_claims(claims, network_texts)
+    )
     return {**drawn, "type": pool.kind, "usd_hour": hourly_price(claims)}
 
 
-def _claims(claims: Iterable[NodeClaim], places: Mapping[str, str]) -> list[dict[str, Any]]:
+def _claims(claims: Iterable[NodeClaim], network_texts: Mapping[str, str]) -> list[dict[str, Any]]:
     """Claims with their nodes, those first that somebody may have to look at."""
     ordered = sorted(claims, key=lambda claim: (claim.phase == "Available" and not claim.deleting, claim.name))
-    nodes = [_claim(claim, places.get(claim.id, "")) for claim in ordered[:MOST_CLAIMS]]
+    nodes = [_claim(claim, network_texts.get(claim.id, "")) for claim in ordered[:MOST_CLAIMS]]
     more = len(ordered) - MOST_CLAIMS
     return nodes if more <= 0 else [*nodes, node("more", f"{more} more node claims", "Available")]
 
 
-def _claim(claim: NodeClaim, place: str) -> dict[str, Any]:
+def _claim(claim: NodeClaim, network_text: str) -> dict[str, Any]:
     placed = claim.placement
-    drawn_node = node("node", claim.node_name, claim.phase, id=claim.machine_id or None, message=place)
+    drawn_node = node("node", claim.node_name, claim.phase, id=claim.machine_id or None, message=network_text)
     below = [drawn_node] if claim.node_name else []
     status = "Deleting" if claim.deleting else claim.phase
     drawn = node("node-claim", claim.name, status, id=claim.id, message=claim.message, children=below)

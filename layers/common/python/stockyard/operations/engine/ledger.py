@@ -38,8 +38,8 @@ class Owner:
     def of_cluster(cls, cluster: Cluster, operation_id: str, attempt: int) -> Owner:
         """A cluster, while it belongs to an attempt of an operation."""
         guard = Check(Cluster, cluster.id, {"operation_id": operation_id, "attempt": attempt})
-        place = (str(cluster.settings.get("region_name", "")), cluster.cloud_account_id)
-        return cls(cluster.id, cluster.id, cluster.generation, attempt, *place, guard)
+        location = (str(cluster.settings.get("region_name", "")), cluster.cloud_account_id)
+        return cls(cluster.id, cluster.id, cluster.generation, attempt, *location, guard)
 
     @classmethod
     def of_claim(cls, claim: NodeClaim, operation_id: str, attempt: int, region: str, account_id: int) -> Owner:
@@ -160,15 +160,15 @@ def lines_of(services: Services, owner_id: str, phase: str | None = None) -> lis
 
 
 def planned_removals(lines: Iterable[Resource]) -> list[dict[str, str]]:
-    """The lines as what a plan removes: their place is the same for most, and is told once by ``places``."""
+    """The lines as what a plan removes: their location is the same for most, and is told once by ``locations``."""
     return [{"kind": line.kind, "name": line.vendor_id or line.key} for line in lines]
 
 
-def places(lines: Iterable[Resource]) -> str:
-    """Places of the things of these lines: ``us-east-1 of cloud account 1``; empty for no line."""
+def locations(lines: Iterable[Resource]) -> str:
+    """Locations of the things of these lines: ``us-east-1 of cloud account 1``; empty for no line."""
     return " and ".join(sorted({f"{line.region} of cloud account {line.account_id}" for line in lines}))
 
 
 def describe(line: Resource) -> str:
-    """One line for people: kind, id and place of something that is still there."""
+    """One line for people: kind, id and location of something that is still there."""
     return f"{line.kind} {line.vendor_id or line.key} in {line.region} of cloud account {line.account_id}"

@@ -151,5 +151,5 @@ def _count(log: RunLog) -> int:
 
 
 def _index(operation: Operation, name: str, attempt: int) -> int | None:
-    places = (index for index, run in enumerate(operation.runs) if (run.name, run.attempt) == (name, attempt))
-    return next(places, None)
+    indexes = (index for index, run in enumerate(operation.runs) if (run.name, run.attempt) == (name, attempt))
+    return next(indexes, None)

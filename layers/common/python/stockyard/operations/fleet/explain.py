@@ -102,20 +102,20 @@ def _bound(claim: NodeClaim, evaluations: Sequence[Evaluation]) -> dict[str, flo
 
 
 def _network_text(services: Services, claim: NodeClaim) -> str | None:
-    """Network of the claim's machine and its place in the cluster's overlay; None without an overlay or a machine
+    """Network of the claim's machine and its path in the cluster's overlay; None without an overlay or a machine
     there."""
     cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
     if cluster is None or overlay.range_of(cluster.settings) is None:
         return None
     paths = overlay_paths.paths_of(services, cluster, claims_of(services, cluster.id))
-    place = overlay_paths.sentence(paths, claim.id) if paths is not None else None
+    path_text = overlay_paths.sentence(paths, claim.id) if paths is not None else None
     placed = claim.placement
-    provider = services.store.get(NodeProvider, placed.provider_id) if placed is not None and place else None
+    provider = services.store.get(NodeProvider, placed.provider_id) if placed is not None and path_text else None
     if provider is None:
-        return place
+        return path_text
     egress = egress_text(services, cluster, provider)
     network = network_of(services.node_sources.get(provider.kind), provider)
-    return "; ".join(filter(None, (network, place, egress)))
+    return "; ".join(filter(None, (network, path_text, egress)))
 
 
 def egress_warnings(services: Services, claim: NodeClaim, best: Evaluation | None) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from stockyard.domain.nodes.node_types import ANY, NodeType
 from stockyard.domain.pools.bids import Bid
 from stockyard.domain.pools.records import Pool
 from stockyard.domain.values.requirements import CAPACITY_TYPE, Requirements
-from stockyard.operations.fleet.priced_types import PodsToPlace
+from stockyard.operations.fleet.priced_types import PodRequests
 from stockyard.operations.fleet.templates import Supply, node_types
 from stockyard.scheduling.index import Index
 from stockyard.scheduling.match import Availability, SchedulingRequest, choose
@@ -63,7 +63,7 @@ def of_plan(stock: Supply, pools: Mapping[str, Pool], planned: Sequence[Claim]) 
 def _marked(stock: Supply, pool: Pool | None, requirements: Requirements, key: str) -> Sequence[NodeType]:
     """The node types that the pool has only for those who ask by the label."""
     bid, provider = (Bid.of(pool.max_price), pool.provider_ref) if pool is not None else (None, "")
-    opened = node_types(stock, requirements, provider, PodsToPlace(frozenset({key})), bid=bid)
+    opened = node_types(stock, requirements, provider, PodRequests(frozenset({key})), bid=bid)
     return [node_type for node_type in opened if OPT_IN_LABELS[key] in node_type.properties]
 
 

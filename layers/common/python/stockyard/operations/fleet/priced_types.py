@@ -20,8 +20,8 @@ _ASKED_OFTEN = (ARCH, REGION)
 _OF_OFFERINGS = (ZONE, CAPACITY_TYPE)
 
 
-class Places(Protocol):
-    """Places where a cluster's nodes can be, as ``templates.Supply`` has them."""
+class ZoneSupply(Protocol):
+    """Zones where a cluster's nodes can be, as ``templates.Supply`` has them."""
 
     @property
     def zones(self) -> Mapping[str, frozenset[str]]:
@@ -33,7 +33,7 @@ class Places(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PodsToPlace:
+class PodRequests:
     """Requests of pods to the node types that their pools have. ``asked_keys`` are the labels by which they ask for
     more (``domain.nodes.defaults``), ``likely`` those that may need a type for which nobody has looked for images."""
 
@@ -41,19 +41,19 @@ class PodsToPlace:
     likely: tuple[Pod, ...] = ()
 
     @classmethod
-    def of(cls, pods: Iterable[Pod], *, likely: bool) -> PodsToPlace:
-        """Read all pods that are to be placed, of which equal ones are mostly one object. ``likely``: there are places
+    def of(cls, pods: Iterable[Pod], *, likely: bool) -> PodRequests:
+        """Read all pods that are to be placed, of which equal ones are mostly one object. ``likely``: there are zones
         where nobody has looked for images."""
         different_pods = list({id(pod): pod for pod in pods}.values())
         return cls(asked_by(different_pods), tuple(dict.fromkeys(different_pods)) if likely else ())
 
 
-NO_PODS = PodsToPlace()
+NO_PODS = PodRequests()
 """Nobody asks for anything."""
 
 
 def priced_type(
-    places: Places,
+    supply: ZoneSupply,
     rows: Sequence[RankedOffering],
     requirements: Requirements,
     defaults: Mapping[str, str],
@@ -63,7 +63,7 @@ def priced_type(
     """The type of these rows with an offering for each price in the zones of the cluster, and with the marks of what
     ``defaults`` are not. Prices are those of now, or with ``dearest`` the most of late."""
     node_type = rows[0].node_type
-    offerings = tuple(offering for row in rows for offering in _by_price(places, row, dearest=dearest))
+    offerings = tuple(offering for row in rows for offering in _by_price(supply, row, dearest=dearest))
     # The packer lets a node have any value of a label that its type does not tell; the scheduler of claims does not.
     absent = {key: () for key in (*requirements, *_ASKED_OFTEN) if not _is_told(node_type, key)}
     own = opt_in_labels(defaults, node_type, offering_of(rows[0]))
@@ -71,15 +71,15 @@ def priced_type(
     return replace(node_type, offerings=offerings, properties=properties)
 
 
-def _by_price(places: Places, row: RankedOffering, *, dearest: bool) -> Sequence[Offering]:
+def _by_price(supply: ZoneSupply, row: RankedOffering, *, dearest: bool) -> Sequence[Offering]:
     """An offering for each price that a row has in the zones of the cluster."""
     provider = row.node_type.provider
-    known_zones = places.zones.get(provider)
+    known_zones = supply.zones.get(provider)
     zones = row.zones if known_zones is None else _within(row.zones, known_zones)
     offering = offering_of(row)
     if not offering.zone_prices or not zones:
         return [Offering(row.capacity_type, zones, offering.usd_hour)] if zones else []
-    ids = places.zone_ids.get(provider, {})
+    ids = supply.zone_ids.get(provider, {})
     if not all(zone in ids for zone in zones):
         # Until the zones are known, the dearest one counts.
         most = max(price.high if dearest else price.now for price in offering.zone_prices.values())

@@ -27,7 +27,7 @@ from stockyard.domain.values.quantities import milli
 from stockyard.domain.values.requirements import Requirements
 from stockyard.lifecycle.pools.spread import spread_requirements
 from stockyard.operations.fleet.likely_types import only_served
-from stockyard.operations.fleet.priced_types import NO_PODS, PodsToPlace, priced_type
+from stockyard.operations.fleet.priced_types import NO_PODS, PodRequests, priced_type
 from stockyard.operations.node_claims.work import environment_id
 from stockyard.operations.node_providers.allowed_types import allowed_types
 from stockyard.operations.node_providers.catalog import Catalog, availability, load
@@ -135,7 +135,7 @@ def templates(
     by_pool: defaultdict[str, list[NodeClaim]] = defaultdict(list)
     for claim in claims:
         by_pool[claim.pool].append(claim)
-    reader, asking = Reader(), PodsToPlace.of(pods, likely=bool(stock.likely))
+    reader, asking = Reader(), PodRequests.of(pods, likely=bool(stock.likely))
     return [
         _template(stock, reader, pool, by_pool[pool.name], asking, dearest=dearest)
         for pool in pools
@@ -145,7 +145,7 @@ def templates(
 
 def every_provider(stock: Supply, name: str, pods: Iterable[model.Pod] = ()) -> model.Pool:
     """One pool of that name over all providers, without limits. ``pods``: see ``templates``."""
-    offered = partial(node_types, requirements=Requirements(), pods=PodsToPlace.of(pods, likely=bool(stock.likely)))
+    offered = partial(node_types, requirements=Requirements(), pods=PodRequests.of(pods, likely=bool(stock.likely)))
     known_types = offered(stock)
     refused_types = tuple(_refused(stock, offered, known_types))
     return model.Pool(name, known_types, unserved=_unserved(stock, Requirements(), ""), refused=refused_types)
@@ -155,7 +155,7 @@ def node_types(
     stock: Supply,
     requirements: Requirements,
     provider: str = "",
-    pods: PodsToPlace = NO_PODS,
+    pods: PodRequests = NO_PODS,
     *,
     dearest: bool = False,
     bid: Bid | None = None,
@@ -193,7 +193,7 @@ def _template(
     reader: Reader,
     pool: Pool,
     claims: Sequence[NodeClaim],
-    pods: PodsToPlace,
+    pods: PodRequests,
     *,
     dearest: bool,
 ) -> model.Pool:
@@ -238,7 +238,7 @@ def _unasked(stock: Supply, requirements: Requirements, pool: Pool) -> tuple[str
     """Labels by which the pool, or pods, would have to ask so that it had a node type; none where nothing helps."""
     bid = Bid.of(pool.max_price)
     defaults = defaults_of(requirements, bids=bid is not None)
-    everything = node_types(stock, requirements, pool.provider_ref, PodsToPlace(frozenset(defaults)), bid=bid)
+    everything = node_types(stock, requirements, pool.provider_ref, PodRequests(frozenset(defaults)), bid=bid)
     sets_of_keys = [unasked(defaults, node_type, each) for node_type in everything for each in node_type.offerings]
     fewest = min(map(len, sets_of_keys), default=0)
     return tuple(sorted(next((keys for keys in sets_of_keys if len(keys) == fewest), ())))

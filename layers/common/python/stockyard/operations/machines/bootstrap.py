@@ -22,7 +22,7 @@ from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.machines import overlay
 from stockyard.operations.machines.attest import UNRECORDED, has_control_plane_token, proven_machine
 from stockyard.operations.machines.member_plan import members_of
-from stockyard.operations.machines.overlay import OverlayPlace
+from stockyard.operations.machines.overlay import OverlayConfiguration
 from stockyard.operations.services import Services
 from stockyard.ports import Create, MachineIdentity, Put
 
@@ -50,7 +50,7 @@ class Credentials:
     certificate_names: tuple[str, ...] = ()
     renewal_token: str = field(default="", repr=False)
     certificate_key: str = field(default="", repr=False)
-    overlay: OverlayPlace | None = None
+    overlay: OverlayConfiguration | None = None
 
 
 def bootstrap_machine(

@@ -21,7 +21,7 @@ from stockyard.operations.machines.attest import UNRECORDED, has_token, proven_m
 from stockyard.operations.machines.bootstrap import REFUSED
 from stockyard.operations.machines.member_plan import has_joined, removals, restore_of
 from stockyard.operations.machines.observe import ca_hash, facts_of
-from stockyard.operations.machines.overlay import OverlayPlace
+from stockyard.operations.machines.overlay import OverlayConfiguration
 from stockyard.operations.node_providers.catalog import kubelet_args_of
 from stockyard.operations.services import Services
 from stockyard.ports import MachineIdentity
@@ -61,7 +61,7 @@ class JoinConfiguration:
     taints: list[dict[str, Any]]
     kubelet_args: dict[str, str]
     control_plane: MemberConfiguration | None = None
-    overlay: OverlayPlace | None = None
+    overlay: OverlayConfiguration | None = None
 
 
 def join_machine(
@@ -92,20 +92,25 @@ def join_machine(
         # The agent makes it with one of its next rounds.
         soon = max(1, services.settings.agent_busy_seconds // 2)
         raise RequestInProgress("The cluster has no token for this machine yet.", retry_after=soon)
-    place = overlay.admit(services, cluster, claim.id, overlay_key, local=overlay_local, hub=bool(claim.control_plane))
+    configuration = overlay.admit(
+        services, cluster, claim.id, overlay_key, local=overlay_local, hub=bool(claim.control_plane)
+    )
     addresses = [cluster.private_address] if cluster.private_address else []
     return JoinConfiguration(
         endpoint=cluster.machine_endpoint or cluster.endpoint or "",
         internal_endpoint=bool(cluster.machine_endpoint),
-        addresses=addresses if place is None else overlay.hub_addresses(place),
+        addresses=addresses if configuration is None else overlay.hub_addresses(configuration),
         token=join_token(key, claim.id, claim.attempt),
         ca_hash=authority,
         node_name=claim.name,
         labels={**claim.node_labels, CLAIM_LABEL: claim.id},
         taints=[*claim.taints, *claim.startup_taints],
-        kubelet_args={**kubelet_args_of(services, claim), **({"node-ip": place.address} if place is not None else {})},
+        kubelet_args={
+            **kubelet_args_of(services, claim),
+            **({"node-ip": configuration.address} if configuration is not None else {}),
+        },
         control_plane=_member(services, key, claim, cluster, restore) if claim.control_plane else None,
-        overlay=place,
+        overlay=configuration,
     )
 
 

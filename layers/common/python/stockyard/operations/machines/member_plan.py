@@ -44,11 +44,11 @@ def removals(services: Services, cluster: Cluster, claim: NodeClaim) -> Removals
 
 
 def restore_of(services: Services, cluster: Cluster, claim: NodeClaim) -> dict[str, str]:
-    """Place of the snapshot that the claim's machine begins the control plane anew from; empty for one that joins."""
+    """Location of the snapshot by which the claim's machine begins the control plane anew; empty for one that joins."""
     fact = services.store.get(Fact, f"{cluster.id}/{PLAN}")
     plan = json.loads(fact.value) if fact is not None else {}
-    place: dict[str, str] = plan.get("restore") or {}
-    return place if plan.get("claim") == claim.id else {}
+    location: dict[str, str] = plan.get("restore") or {}
+    return location if plan.get("claim") == claim.id else {}
 
 
 def members_of(services: Services, cluster: Cluster) -> list[NodeClaim]:

@@ -28,8 +28,8 @@ KEY_NEEDED = "is needed: the cluster has an overlay"
 
 
 @dataclass(frozen=True, slots=True)
-class OverlayPlace:
-    """Place of a machine in the overlay of its cluster: its address, and the hubs that it begins with."""
+class OverlayConfiguration:
+    """Configuration of a machine in the overlay of its cluster: its address, and the hubs that it begins with."""
 
     address: str
     range: str
@@ -47,10 +47,10 @@ class OverlayList:
 
 def admit(
     services: Services, cluster: Cluster, owner: str, key: str | None, *, local: str | None = None, hub: bool = False
-) -> OverlayPlace | None:
-    """Give the owner's machine its place; None where the cluster has no overlay. The same one whenever it asks.
+) -> OverlayConfiguration | None:
+    """Give the owner's machine its address; None where the cluster has no overlay. The same one whenever it asks.
 
-    ``InvalidInput`` without a key, ``RequestInProgress`` where no place is left or others have changed the table too
+    ``InvalidInput`` without a key, ``RequestInProgress`` where no address is left or others have changed the table too
     often.
     """
     span = overlay.range_of(cluster.settings)
@@ -69,7 +69,7 @@ def admit(
         raise RequestInProgress("Many machines ask for addresses at once.", retry_after=2) from conflict
     own = str(table.peers[owner]["address"])
     hubs = [row for row in overlay.entries(table, host_of(cluster)) if row.get("hub") and row["address"] != own]
-    return OverlayPlace(own, span, hub, hubs)
+    return OverlayConfiguration(own, span, hub, hubs)
 
 
 def release(services: Services, cluster: Cluster | None, owner: str) -> None:
@@ -110,23 +110,23 @@ def news(services: Services, cluster: Cluster, version: Fact | None, have: str |
     return OverlayList(table.version(), overlay.entries(table, host_of(cluster)))
 
 
-def hub_places(services: Services, cluster: Cluster) -> dict[str, int]:
-    """Place of each hub, by its machine's id; empty for a cluster without an overlay."""
+def hub_slots(services: Services, cluster: Cluster) -> dict[str, int]:
+    """Slot of each hub, by its machine's id; empty for a cluster without an overlay."""
     if overlay.range_of(cluster.settings) is None:
         return {}
     fact = services.store.get(Fact, f"{cluster.id}/{TABLE}")
-    places: dict[str, int] = {}
+    slots: dict[str, int] = {}
     for owner, peer in Table.read(fact.value if fact is not None else None).peers.items():
         claim = services.store.get(NodeClaim, owner) if "slot" in peer and owner != cluster.id else None
         machine_id = cluster.instance_id if owner == cluster.id else claim.machine_id if claim is not None else None
         if "slot" in peer and machine_id:
-            places[machine_id] = int(peer["slot"])
-    return places
+            slots[machine_id] = int(peer["slot"])
+    return slots
 
 
-def hub_addresses(place: OverlayPlace) -> list[str]:
+def hub_addresses(configuration: OverlayConfiguration) -> list[str]:
     """Addresses at which a machine finds the control plane."""
-    return [str(row["address"]) for row in place.peers]
+    return [str(row["address"]) for row in configuration.peers]
 
 
 def host_of(cluster: Cluster) -> str:

@@ -40,7 +40,7 @@ class Due:
 
     def document(self) -> dict[str, str]:
         """As the machine is told it."""
-        return {"id": self.id, **self.store.place(self.id)}
+        return {"id": self.id, **self.store.location(self.id)}
 
 
 def answer_member(

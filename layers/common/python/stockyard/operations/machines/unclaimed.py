@@ -85,8 +85,10 @@ def _of_groups(services: Services, cluster: Cluster, nodes: Iterable[Mapping[str
     if driver is None:
         return {}
     machines: dict[str, list[str]] = {}
-    places = (driver.group_of_node(cluster, node) for node in candidates)
-    for pool, machine_id in sorted(place for place in places if place is not None)[:MOST]:
+    group_machines = (driver.group_of_node(cluster, node) for node in candidates)
+    for pool, machine_id in sorted(group_machine for group_machine in group_machines if group_machine is not None)[
+        :MOST
+    ]:
         machines.setdefault(pool, []).append(machine_id)
     return machines
 

@@ -18,7 +18,7 @@ from stockyard.lifecycle.nodes.node_phases import DELETE_NODE
 from stockyard.lifecycle.operation import new_operation
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, change_writes, commit, until_written
 from stockyard.operations.engine.find import find_claim
-from stockyard.operations.engine.ledger import lines_of, places, planned_removals
+from stockyard.operations.engine.ledger import lines_of, locations, planned_removals
 from stockyard.operations.engine.tell import tell
 from stockyard.operations.node_providers.catalog import drain_seconds
 from stockyard.operations.pricing import plan_of, removal_verdict
@@ -102,7 +102,7 @@ def plan_deletion(services: Services, id_or_name: str, grace_seconds: int | None
     claim = find_claim(services, id_or_name)
     lines, items = lines_of(services, claim.id), price_items(claim)
     deletes = [*planned_removals(lines), {"kind": "node-claim", "name": claim.name}]
-    verdict = removal_verdict(len(deletes), places(lines), items)
+    verdict = removal_verdict(len(deletes), locations(lines), items)
     return plan_of(items, verdict=verdict, deletes=deletes, warnings=_waits(services, claim, grace_seconds))
 
 

@@ -1,4 +1,4 @@
-"""The end of a claim's node: empty it, end the machine, give the place back."""
+"""The end of a claim's node: empty it, end the machine, give its slot back."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def terminate(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> 
     return outcome
 
 
-def place_of(services: Services, claim: NodeClaim) -> Sequence[Write]:
-    """The write that gives the claim's counted place back; none when its placement took none."""
+def freed_slot(services: Services, claim: NodeClaim) -> Sequence[Write]:
+    """The write that gives the claim's counted slot back; none when its placement took none."""
     placed = claim.placement
     if placed is None or not placed.counted:
         return ()

@@ -72,7 +72,7 @@ def note(services: Services, claim_id: str) -> bool:
     changed = replace(changed, sequence=changed.sequence + 1)
     events = tell(services, WORKFLOW_ACTOR, changed, transition)
     try:
-        services.store.commit(Replace(changed), *give_back.place_of(services, claim), *events)
+        services.store.commit(Replace(changed), *give_back.freed_slot(services, claim), *events)
     except Conflict:
         return False
     return True

@@ -19,14 +19,14 @@ from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Remove, Write
 
 
-def hold_id(place: str, machine_id: str) -> str:
+def hold_id(inventory: str, machine_id: str) -> str:
     """The id of the record of one machine's holder."""
-    return f"{place}/{machine_id}"
+    return f"{inventory}/{machine_id}"
 
 
-def holds_of(services: Services, place: str) -> list[MachineHold]:
-    """The records of all machines of the cluster, or the place of hosts, that claims hold."""
-    return list(every(services.store, MachineHold, prefix=f"{place}/"))
+def holds_of(services: Services, inventory: str) -> list[MachineHold]:
+    """The records of all machines of the cluster, or the inventory of hosts, that claims hold."""
+    return list(every(services.store, MachineHold, prefix=f"{inventory}/"))
 
 
 def forgetting(services: Services, claim: NodeClaim) -> list[Write]:
@@ -40,21 +40,21 @@ def forgetting(services: Services, claim: NodeClaim) -> list[Write]:
 
 @dataclass(frozen=True, slots=True)
 class StoreHolds:
-    """``ports.node_work.MachineHolds`` on a store. ``guard`` is the fence of the claim that works on it. ``place`` is
-    that of the machines, where they are not the cluster's own."""
+    """``ports.node_work.MachineHolds`` on a store. ``guard`` is the fence of the claim that works on it. ``inventory``
+    is that of the machines, where they are not the cluster's own."""
 
     services: Services
     claim: NodeClaim
     guard: Check
-    place: str | None = None
+    inventory: str | None = None
 
     def holders(self) -> Mapping[str, str]:
         """See ``ports.node_work.MachineHolds.holders``."""
-        return {hold.machine_id: hold.claim_id for hold in holds_of(self.services, self._place)}
+        return {hold.machine_id: hold.claim_id for hold in holds_of(self.services, self._inventory)}
 
     def take(self, machine_id: str) -> bool:
         """See ``ports.node_work.MachineHolds.take``. ``Fenced`` when the claim is no longer this attempt's."""
-        new_hold = MachineHold(hold_id(self._place, machine_id), self.claim.id, self.services.now())
+        new_hold = MachineHold(hold_id(self._inventory, machine_id), self.claim.id, self.services.now())
         try:
             self.services.store.commit(self.guard, Create(new_hold))
         except Fenced:
@@ -79,11 +79,11 @@ class StoreHolds:
         return sum(_counts(claim, holders) for claim in claims if own or claim.id != self.claim.id)
 
     @property
-    def _place(self) -> str:
-        return self.place or self.claim.cluster_id
+    def _inventory(self) -> str:
+        return self.inventory or self.claim.cluster_id
 
     def _hold(self, machine_id: str) -> MachineHold | None:
-        return self.services.store.get(MachineHold, hold_id(self._place, machine_id))
+        return self.services.store.get(MachineHold, hold_id(self._inventory, machine_id))
 
 
 def _counts(claim: NodeClaim, holders: Set[str]) -> bool:

@@ -39,7 +39,7 @@ from stockyard.operations.machines.observe import facts_of, node_of, silence_sec
 from stockyard.operations.node_claims import environments as node_environments
 from stockyard.operations.node_claims import launch_groups, machine_holds
 from stockyard.operations.node_claims.delete import forgetting
-from stockyard.operations.node_claims.deprovision import drain, leave, place_of, terminate
+from stockyard.operations.node_claims.deprovision import drain, freed_slot, leave, terminate
 from stockyard.operations.node_claims.drift import as_launched
 from stockyard.operations.node_claims.power import why_not
 from stockyard.operations.node_claims.reservations import watch_end
@@ -164,7 +164,7 @@ def _or_elsewhere(work: Work) -> Work:
             undone = terminate(services, claim, fence)
             if not undone.done:
                 return undone
-            _place_again(services, fence, claim, refusal)
+            _reschedule(services, fence, claim, refusal)
             raise Fenced("The claim waits for the scheduler again.") from refusal
         except VendorNotFound:
             # A subnet, an image or a profile that the environment names is gone: the next claim finds them anew.
@@ -176,8 +176,8 @@ def _or_elsewhere(work: Work) -> Work:
     return tried
 
 
-def _place_again(services: Services, fence: Fence[NodeClaim], claim: NodeClaim, refusal: InsufficientCapacity) -> None:
-    """Remember what was refused, give the place back and let the scheduler look again. What only the account was
+def _reschedule(services: Services, fence: Fence[NodeClaim], claim: NodeClaim, refusal: InsufficientCapacity) -> None:
+    """Remember what was refused, give the slot back and let the scheduler look again. What only the account was
     refused is remembered of the claim's provider alone."""
     catalog = load_catalog(services)
     name = claim.type_ref.partition(".")[0]
@@ -187,16 +187,16 @@ def _place_again(services: Services, fence: Fence[NodeClaim], claim: NodeClaim, 
     if services.unavailable_offerings is not None and provider is not None and scope is not None:
         why, now = refusal.code or refusal.error_type, services.clock.now()
         shared = [offering for offering in refusal.refused if offering not in refusal.own]
-        for place, offerings in ((scope, shared), (own_scope(provider.id), refusal.own)):
-            services.unavailable_offerings.remember(place, offerings, why, now)
+        for offering_scope, offerings in ((scope, shared), (own_scope(provider.id), refusal.own)):
+            services.unavailable_offerings.remember(offering_scope, offerings, why, now)
     reason, message, due_at = "InsufficientCapacity", f"{claim.type_ref} could not be had: {refusal.detail}", ""
     if isinstance(refusal, CapacityAwaited):
         reason, message, due_at = refusal.reason, refusal.detail, refusal.again_at
     advance(
         services,
         fence,
-        lambda c, o: MOVES.place_again(c, o, reason, message, services.now(), due_at),
-        lambda c: place_of(services, c),
+        lambda c, o: MOVES.reschedule(c, o, reason, message, services.now(), due_at),
+        lambda c: freed_slot(services, c),
     )
 
 
@@ -220,7 +220,7 @@ def _end(
 
 
 def _as_counted(claim: NodeClaim, fields: Mapping[str, object]) -> Mapping[str, object]:
-    """``fields`` with the placement's place as the claim has it now: its type may have been limited meanwhile."""
+    """``fields`` with the placement's slot as the claim has it now: its type may have been limited meanwhile."""
     placement = fields.get("placement")
     if not isinstance(placement, Placement) or claim.placement is None:
         return fields
@@ -248,24 +248,24 @@ def _end_environment(
 
 
 def _end_launch(services: Services, fence: Fence[NodeClaim], loaded: Loaded[NodeClaim], outcome: Outcome) -> Outcome:
-    """A claim that became another type than was counted gives its place back."""
+    """A claim that became another type than was counted gives its slot back."""
     type_ref = loaded[0].type_ref
     became_another = outcome.facts.get("type", type_ref) != type_ref
-    extra = partial(place_of, services) if became_another else lambda _: ()
+    extra = partial(freed_slot, services) if became_another else lambda _: ()
     _end(services, fence, loaded, outcome, MACHINE_PHASE, extra)
     watch_end(services, [replace(loaded[0], reserved_until=outcome.facts.get("reserved_until"))])
     return outcome
 
 
 def _removal(services: Services, claim: NodeClaim) -> list[Write]:
-    """The removal of a claim's record, and with it of the name, the quota use, what was told of it, and the place."""
+    """The removal of a claim's record, and with it of the name, the quota use, what was told of it, and the slot."""
     if launch_groups.of(services, claim) is not None:
         raise Conflict("The claim has not left the group that it was placed with.")
     facts = [Remove(Fact, f"{claim.id}/{name}") for name in facts_of(services, claim)]
     record = Remove(NodeClaim, claim.id, version=claim.version)
     holds = machine_holds.forgetting(services, claim)
     usage = claim_usage(services, claim)
-    return [record, *forgetting(services, claim), *facts, *place_of(services, claim), *holds, *usage]
+    return [record, *forgetting(services, claim), *facts, *freed_slot(services, claim), *holds, *usage]
 
 
 def _limit(services: Services, claim: NodeClaim, phase: Phase) -> int:
@@ -313,7 +313,7 @@ RUNNER: Runner[NodeClaim] = Runner(
     },
     fact_fields=frozenset({"machine_id", "node_name", "host_name"}),
     timed_out=NodeCouldNotBeProvisioned,
-    failure_writes=place_of,
+    failure_writes=freed_slot,
     last_words=last_words,
     console=_console,
     limit=_limit,

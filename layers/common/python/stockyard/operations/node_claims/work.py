@@ -46,9 +46,9 @@ def node_work(services: Services, claim: NodeClaim, phase: str, fence: Fence[Nod
     cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
     key = environment_id(claim.cluster_id, provider.id) if claim.cluster_id else ""
     environment = services.store.get(NodeEnvironment, key) if key else None
-    owner = Owner.of_claim(claim, fence.operation_id, fence.attempt, *_place(provider, account))
-    place = source.place_of_hosts(provider, account)
-    has_holds = place is not None or source.takes_from_groups
+    owner = Owner.of_claim(claim, fence.operation_id, fence.attempt, *_location(provider, account))
+    inventory = source.host_inventory(provider, account)
+    has_holds = inventory is not None or source.takes_from_groups
     work = NodeWork(
         tenant=services.tenant,
         installation=services.installation,
@@ -63,7 +63,7 @@ def node_work(services: Services, claim: NodeClaim, phase: str, fence: Fence[Nod
         environment=environment,
         secret_outputs=partial(opened, services, environment) if environment is not None else dict,
         group=StoreGroup(services, placed.group, claim.id, owner.guard) if placed.group else None,
-        holds=StoreHolds(services, claim, owner.guard, place) if has_holds else None,
+        holds=StoreHolds(services, claim, owner.guard, inventory) if has_holds else None,
     )
     return source, work
 
@@ -77,7 +77,7 @@ def environment_work(
     if provider is None or source is None:
         raise NodeCouldNotBeProvisioned(f"Node provider {environment.provider_name} is gone.")
     account, host = account_of(services, provider), host_of(services, provider)
-    owner = Owner.of_environment(environment, *_place(provider, account))
+    owner = Owner.of_environment(environment, *_location(provider, account))
     work = EnvironmentWork(
         tenant=services.tenant,
         installation=services.installation,
@@ -95,6 +95,6 @@ def environment_work(
     return source, work
 
 
-def _place(provider: NodeProvider, account: CloudAccount | None) -> tuple[str, int]:
+def _location(provider: NodeProvider, account: CloudAccount | None) -> tuple[str, int]:
     region = provider_kinds.kind(provider.kind).region(block_of(provider))
     return region or "", int(account.id) if account is not None else 0

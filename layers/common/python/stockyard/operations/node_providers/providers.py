@@ -202,7 +202,7 @@ def change_provider(
     message = f"Changed: {', '.join(sorted(fields)) or 'nothing'}."
     audit = services.audit_record(actor, "ChangeNodeProvider", provider.id, request_id, message)
     if limits:
-        # Before anybody can ask the new limit for a place, it has to know the nodes that are there.
+        # Before anybody can ask the new limit for a slot, it has to know the nodes that are there.
         limited_types.take_over_all(services, changed)
     try:
         services.store.commit(Replace(changed), Create(audit))
@@ -238,12 +238,12 @@ def changed_provider(
         occupied = [used for used in claims_of(services, provider) if _bare(used[1], provider) in removed]
         if occupied:
             raise InUse(f"Node types that would be removed have nodes: {_names(provider, occupied)}.")
-    if _leaves_its_place(services, provider, changed):
+    if _moves_away(services, provider, changed):
         _check_empty(services, provider)
     return changed
 
 
-def _leaves_its_place(services: Services, provider: NodeProvider, changed: NodeProvider) -> bool:
+def _moves_away(services: Services, provider: NodeProvider, changed: NodeProvider) -> bool:
     """Whether machines of the changed provider would be looked for somewhere else. A source whose nodes are made by
     runs keeps with each where it was made."""
     source = services.node_sources.get(provider.kind)

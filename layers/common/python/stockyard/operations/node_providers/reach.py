@@ -22,8 +22,8 @@ def network_of(source: NodeSource | None, provider: NodeProvider) -> str:
     location = source.location(provider) if source is not None else None
     if location is None:
         return f"{provider.kind} of node provider {provider.name}"
-    place, account = location
-    return f"{provider.kind} {place} of cloud account {account}"
+    region, account = location
+    return f"{provider.kind} {region} of cloud account {account}"
 
 
 def egress_text(services: Services, cluster: Cluster, provider: NodeProvider) -> str | None:
@@ -35,7 +35,7 @@ def egress_text(services: Services, cluster: Cluster, provider: NodeProvider) ->
     location = source.location(provider) if source is not None else None
     if not overlay.range_of(cluster.settings) or egress_usd is None or location is None:
         return None
-    place = cluster.place or str(cluster.settings.get("region_name") or "")
-    if location == (place, str(cluster.cloud_account_id)):
+    region = cluster.place or str(cluster.settings.get("region_name") or "")
+    if location == (region, str(cluster.cloud_account_id)):
         return None
     return f"what the cluster's own network sends it costs about {egress_usd} USD a GB"

@@ -1,5 +1,5 @@
-"""Templates of node providers that stand in places which move, such as a branch: each is looked at in its interval, and
-the provider says what it is at."""
+"""Templates of node providers that stand in a source that moves, such as a branch: each is looked at in its interval,
+and the provider says what it is at."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from stockyard.errors import Conflict, VendorError
 from stockyard.operations.listing import every
 from stockyard.operations.services import Services
 from stockyard.ports import Put, Replace
-from stockyard.ports.node_work import TemplatePlace
+from stockyard.ports.node_work import TemplateSource
 from stockyard.ports.nodes import FollowsTemplates
 
 CONDITION = "TemplatesFetched"
 FETCHED, FAILED, NOT_FOLLOWED = "Fetched", "FetchFailed", "NotFollowed"
 MOST = 10
-"""Places that one pass looks at, each for at most 20 seconds of the four minutes that it has; the others are next."""
+"""Templates that one pass looks at, each for at most 20 seconds of the four minutes that it has; others are next."""
 EARLY_SECONDS = 30
-"""How much earlier a place may be looked at: passes do not come to the second."""
+"""How much earlier a template may be looked at: passes do not come to the second."""
 MOST_WORDS = 1000
 """Characters of the condition."""
 FORGOTTEN = timedelta(days=1)
-"""After so long without an answer it counts as unknown what a place is at."""
+"""After so long without an answer it counts as unknown what a template is at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Last look at a place: when, and since when and why nothing was seen; None for both while something is."""
+    """Last look at a template: when, and since when and why nothing was seen; None for both while something is."""
 
     at: str
     failed_since: str | None = None
@@ -49,7 +49,7 @@ def any_followed(services: Services, providers: Iterable[NodeProvider]) -> bool:
 
 
 def follow_all(services: Services) -> list[NodeProvider]:
-    """Look at all places of the tenant's own providers that are due, ``MOST`` at once. The providers of which a
+    """Look at all templates of the tenant's own providers that are due, ``MOST`` at once. The providers of which a
     template has moved."""
     remaining = MOST
     moved: list[NodeProvider] = []
@@ -63,7 +63,7 @@ def follow_all(services: Services) -> list[NodeProvider]:
 
 
 def fact_id(provider: NodeProvider) -> str:
-    """Name of the fact of the last looks at a provider's places."""
+    """Name of the fact of the last looks at a provider's templates."""
     return f"{provider.id}/templates"
 
 
@@ -73,37 +73,41 @@ def _follower(services: Services, provider: NodeProvider) -> FollowsTemplates | 
     if source is None:
         return None
     says_so = any(condition.type == CONDITION for condition in provider.conditions)
-    return source if says_so or provider.template_revisions or source.template_places(provider) else None
+    return source if says_so or provider.template_revisions or source.template_sources(provider) else None
 
 
 def _follow(services: Services, provider: NodeProvider, source: FollowsTemplates, most: int) -> tuple[int, bool]:
-    """Look at the provider's places that are due. Number of looks, and whether a place has moved."""
-    places = source.template_places(provider)
+    """Look at the provider's templates that are due. Number of looks, and whether a template has moved."""
+    templates = source.template_sources(provider)
     fact = services.store.get(Fact, fact_id(provider))
     looks = {key: Look(**look) for key, look in json.loads(fact.value).items()} if fact is not None else {}
     revisions, now = dict(provider.template_revisions), services.clock.now()
-    due = [place for place in places if place.blocker is None and _is_due(looks.get(place.key), place, now)][:most]
-    for place in due:
+    due = [
+        template
+        for template in templates
+        if template.blocker is None and _is_due(looks.get(template.key), template, now)
+    ][:most]
+    for template in due:
         try:
-            revisions[place.key], looks[place.key] = source.newest(place), Look(services.now())
+            revisions[template.key], looks[template.key] = source.newest(template), Look(services.now())
         except VendorError as error:
-            look = looks[place.key] = _failure(looks.get(place.key), services.now(), error)
+            look = looks[template.key] = _failure(looks.get(template.key), services.now(), error)
             if now - times.from_text(str(look.failed_since)) >= FORGOTTEN:
-                revisions.pop(place.key, None)
-    keys = {place.key for place in places}
+                revisions.pop(template.key, None)
+    keys = {template.key for template in templates}
     revisions = {key: revision for key, revision in revisions.items() if key in keys}
     if due:
         value = json.dumps({key: asdict(look) for key, look in looks.items() if key in keys})
         services.store.commit(Put(Fact(fact_id(provider), value, services.now())))
-    _say(services, provider, revisions, _condition(places, revisions, looks, services.now()))
+    _say(services, provider, revisions, _condition(templates, revisions, looks, services.now()))
     before = provider.template_revisions
     return len(due), any(key in before and revision != before[key] for key, revision in revisions.items())
 
 
-def _is_due(look: Look | None, place: TemplatePlace, now: datetime) -> bool:
+def _is_due(look: Look | None, template: TemplateSource, now: datetime) -> bool:
     if look is None:
         return True
-    return (now - times.from_text(look.at)).total_seconds() >= place.interval_seconds - EARLY_SECONDS
+    return (now - times.from_text(look.at)).total_seconds() >= template.interval_seconds - EARLY_SECONDS
 
 
 def _failure(before: Look | None, now: str, error: VendorError) -> Look:
@@ -111,26 +115,26 @@ def _failure(before: Look | None, now: str, error: VendorError) -> Look:
 
 
 def _condition(
-    places: Sequence[TemplatePlace], revisions: Mapping[str, str], looks: Mapping[str, Look], now: str
+    templates: Sequence[TemplateSource], revisions: Mapping[str, str], looks: Mapping[str, Look], now: str
 ) -> Condition | None:
-    """Condition of a provider with these places; None where there are none."""
+    """Condition of a provider with these templates; None where there are none."""
     status: Truth = "True"
     reason, lines = FETCHED, list[str]()
-    for place in places:
-        look = looks.get(place.key)
-        if place.blocker is not None:
+    for template in templates:
+        look = looks.get(template.key)
+        if template.blocker is not None:
             status, reason = ("Unknown", NOT_FOLLOWED) if status == "True" else (status, reason)
-            lines.append(f"{place.name} is not followed: {place.blocker}")
+            lines.append(f"{template.name} is not followed: {template.blocker}")
         elif look is not None and look.fault is not None:
             status, reason = "False", FAILED
-            lines.append(f"{place.name} could not be read since {look.failed_since}: {look.fault}")
-        elif place.key in revisions:
-            lines.append(f"{place.name} is at {revisions[place.key]}.")
-    return Condition(CONDITION, status, reason, " ".join(lines)[:MOST_WORDS], now) if places else None
+            lines.append(f"{template.name} could not be read since {look.failed_since}: {look.fault}")
+        elif template.key in revisions:
+            lines.append(f"{template.name} is at {revisions[template.key]}.")
+    return Condition(CONDITION, status, reason, " ".join(lines)[:MOST_WORDS], now) if templates else None
 
 
 def _say(services: Services, provider: NodeProvider, revisions: dict[str, str], condition: Condition | None) -> None:
-    """Write what the provider's places are at, unless the provider says so already. Who has changed it meanwhile was
+    """Write what the provider's templates are at, unless the provider says so already. Who has changed it meanwhile was
     first: the next pass says it."""
     conditions = tuple(each for each in provider.conditions if each.type != CONDITION)
     if condition is not None:

@@ -78,7 +78,7 @@ def quota_of_pool(driver: str, pool: NewPool | Pool) -> str:
 
 def check_groups(services: Services, driver: str, settings: Mapping[str, Any]) -> None:
     """``QuotaExceeded`` for more node groups in the settings of a cluster of the driver than it may have, or more nodes
-    than one of them may; with the place in the settings."""
+    than one of them may; with the pointer in the settings."""
     from stockyard.domain.pools.node_groups import AUTOSCALER_GROUPS, name_of
     from stockyard.domain.pools.node_groups import GROUPS as SETTINGS_GROUPS
 
@@ -93,8 +93,8 @@ def check_groups(services: Services, driver: str, settings: Mapping[str, Any]) -
         if most_nodes is not None and int(group.get("max_size", 0)) > most_nodes:
             counted = _counted(most_nodes, "nodes")
             text = f"The quota '{quota}' allows {counted} in a group; {name_of(group)} asks for more."
-            place = pointer("settings", member, index, "max_size")
-            raise QuotaExceeded(text, errors=[FieldProblem(place, text)])
+            group_pointer = pointer("settings", member, index, "max_size")
+            raise QuotaExceeded(text, errors=[FieldProblem(group_pointer, text)])
 
 
 def check_pools(services: Services, driver: str, pools: Sequence[NewPool | Pool]) -> None:

@@ -42,7 +42,7 @@ from stockyard.scheduling.verdict import excluded, of_interest
 CLOCKS_APART = timedelta(minutes=1)
 """How far the clock of who wrote a claim may be ahead of ours."""
 ROUNDS = 6
-"""How often a pass chooses anew for claims whose place was taken meanwhile. What is left waits for the next pass."""
+"""How often a pass chooses anew for claims whose slot was taken meanwhile. What is left waits for the next pass."""
 WRITES_A_CLAIM = 3
 MOST_WRITES = 96
 """Of a batch; what is left to DynamoDB's limit is for the records of launch groups."""
@@ -131,7 +131,7 @@ def _entered(services: Services, claim: NodeClaim, cluster_id: str, report: Repo
 def _round(
     current: _Round, pending: Sequence[tuple[NodeClaim, SchedulingRequest]], report: Report
 ) -> list[tuple[NodeClaim, SchedulingRequest]]:
-    """Choose for all and write; returned are those whose place was gone when it came to writing."""
+    """Choose for all and write; returned are those whose slot was gone when it came to writing."""
     choices = choose_all(
         current.catalog.index, [request for _, request in pending], current.availability, candidates=OPTIONS
     )
@@ -190,9 +190,9 @@ def _write(current: _Round, batch: list[_Selection], report: Report) -> list[tup
     again: list[tuple[NodeClaim, SchedulingRequest]] = []
     while batch:
         node_types = [selection.choice.node_type for selection in batch]
-        places = Counter(node_type.name for node_type in node_types if node_type.limited)
+        slots = Counter(node_type.name for node_type in node_types if node_type.limited)
         limits = current.catalog.limits
-        adds: list[Write] = [Add(limits[name].counter, n, limit=limits[name].total) for name, n in places.items()]
+        adds: list[Write] = [Add(limits[name].counter, n, limit=limits[name].total) for name, n in slots.items()]
         guards = current.budgets.guarding(selection.claim for selection in batch)
         uses = [*guards, *_uses(current, batch)]
         placed, groups = _placed(current, batch, TRANSACTION - len(adds) - len(uses) - WRITES_A_CLAIM * len(batch))
@@ -209,8 +209,8 @@ def _write(current: _Round, batch: list[_Selection], report: Report) -> list[tup
             if index >= of_claims:
                 raise
             if index < len(adds):
-                # Somebody took the place: those who wanted it choose again from what is left by then.
-                full = list(places)[index]
+                # Somebody took the slot: those who wanted it choose again from what is left by then.
+                full = list(slots)[index]
                 again += [(c.claim, c.request) for c in batch if c.choice.node_type.name == full]
                 batch = [c for c in batch if c.choice.node_type.name != full]
             else:
@@ -274,7 +274,7 @@ def _placement(current: _Round, selection: _Selection, now: str) -> Placement:
 
 
 def _options(choice: SelectedOffering, properties: Mapping[str, str]) -> tuple[PlacementOption, ...]:
-    """The selected offering and the next ones of the same provider that need no other counted place, each at the price
+    """The selected offering and the next ones of the same provider that need no other counted slot, each at the price
     of a node with the disk of the claim's properties."""
     usable = [
         offering

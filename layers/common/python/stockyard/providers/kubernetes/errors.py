@@ -85,8 +85,8 @@ class Subject:
     namespace: str = ""
 
     def __str__(self) -> str:
-        place = "/".join(part for part in (self.namespace, self.name) if part)
-        return f"kubernetes {self.verb} {self.kind}{' ' + place if place else ''}"
+        full_name = "/".join(part for part in (self.namespace, self.name) if part)
+        return f"kubernetes {self.verb} {self.kind}{' ' + full_name if full_name else ''}"
 
 
 def refused(subject: Subject, status: int, body: bytes, retry_after: str = "") -> VendorError:

@@ -125,17 +125,17 @@ class _Role:
     def _call(self, kind: tuple[str, str], namespace: str, call: Callable[[], _T]) -> _T:
         import stamina  # kept out of cold starts
 
-        place = ""
+        bound_namespace = ""
         if self._opener is not None and is_operators(*kind):
-            place = namespace or "default"
-            self._opener.open(place)
+            bound_namespace = namespace or "default"
+            self._opener.open(bound_namespace)
         # what is no operator's is judged once: nothing will ever be bound for it
-        is_new = place not in self._answered and (place or self._opener is None)
+        is_new = bound_namespace not in self._answered and (bound_namespace or self._opener is None)
         attempts = _TRIES if is_new else 1
         for attempt in stamina.retry_context(on=PermissionDenied, attempts=attempts, wait_initial=0.1, wait_max=1.0):
             with attempt:
                 answer = call()
-        self._answered.add(place)
+        self._answered.add(bound_namespace)
         return answer
 
 

@@ -131,8 +131,8 @@ class FreePart:
         rows, resources = solver.rows, solver.resources
         shapes = []
         for pod_class, mask in zip(solver.classes, self.masks, strict=True):
-            offers = sum(1 << place for place, number in enumerate(self.offers) if mask >> number & 1)
-            spaces = sum(1 << place for place, number in enumerate(self.spaces) if self._able[pod_class] >> number & 1)
+            offers = sum(1 << index for index, number in enumerate(self.offers) if mask >> number & 1)
+            spaces = sum(1 << index for index, number in enumerate(self.spaces) if self._able[pod_class] >> number & 1)
             shapes.append(Shape(pod_class.requests, len(pod_class.names), offers, spaces))
         limits = dict(solver.limits.remaining[0]) if len(rows.pools) == 1 else {}
         money, nodes = limits.pop(MONEY, None), limits.pop(NODES, None)
@@ -232,7 +232,7 @@ class FreePart:
         too."""
         yield from ((form, True) for form in forms)
         for share in SMALLEST:
-            barred = sum(1 << place for place, offer in enumerate(self.problem.offers) if offer.price < price * share)
+            barred = sum(1 << index for index, offer in enumerate(self.problem.offers) if offer.price < price * share)
             shapes = tuple(replace(shape, offers=shape.offers & ~barred) for shape in self.problem.shapes)
             if any(shape.offers for shape in shapes):
                 yield replace(self.problem, shapes=shapes), False

@@ -52,8 +52,8 @@ class Limits:
         """As ``within``, for one of the things that the pool limits."""
         allowed = self.remaining[pool][name] + (share_of(before, name) if before is not None else 0)
         amounts, masks = self._at_most.get(name) or self._thresholds(name)
-        place = bisect_right(amounts, allowed)
-        return masks[place - 1] if place else 0
+        index = bisect_right(amounts, allowed)
+        return masks[index - 1] if index else 0
 
     def take(self, pool: int, row: Row, before: Row | None) -> None:
         """Count a node of this row, in place of the one of ``before``."""
@@ -61,10 +61,10 @@ class Limits:
         for name in remaining:
             remaining[name] -= share_of(row, name) - (share_of(before, name) if before is not None else 0)
         if before is not None:
-            self._place(before.node_type.name, 1)
-        self._place(row.node_type.name, -1)
+            self._count_slots(before.node_type.name, 1)
+        self._count_slots(row.node_type.name, -1)
 
-    def _place(self, name: str, count: int) -> None:
+    def _count_slots(self, name: str, count: int) -> None:
         if name in self.places:
             self.places[name] += count
             self.full = self.full & ~self._of_type[name] | (self._of_type[name] if self.places[name] < 1 else 0)

@@ -196,7 +196,7 @@ class KubeScheduler:
         """Room that the node has left beside the pod, and its evenness, each from 0 to 100."""
         free, total = self._known.nodes[number].free, self._totals[number]
         shares = [
-            (free[place] - pod_class.requests[place]) / total[place] for place in self._weighed if total[place] > 0
+            (free[index] - pod_class.requests[index]) / total[index] for index in self._weighed if total[index] > 0
         ]
         if not shares:
             return 0.0

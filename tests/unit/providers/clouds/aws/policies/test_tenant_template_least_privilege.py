@@ -20,7 +20,7 @@ from stockyard.domain.models.base import read
 from stockyard.providers.clouds.aws import calls, tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.policies import eks, nodes, tenant_template
-from stockyard.providers.clouds.aws.policies.statements import Place
+from stockyard.providers.clouds.aws.policies.statements import ArnScope
 from stockyard.providers.clusters.ec2.members import identity
 from stockyard.providers.clusters.eks import addons
 from stockyard.providers.clusters.eks.provider import EksClusterDriver, EksConfig
@@ -55,9 +55,9 @@ IMPLIED = {
     "elasticfilesystem:CreateFileSystem": {"elasticfilesystem:TagResource"},
     "elasticfilesystem:CreateMountTarget": {"ec2:CreateNetworkInterface"},
 }
-OF_NODES = frozenset(statement["Sid"] for statement in nodes.nodes(Place("222222222222"), "inst-1"))
+OF_NODES = frozenset(statement["Sid"] for statement in nodes.nodes(ArnScope("222222222222"), "inst-1"))
 """What the sources of nodes do; their own tests hold it against their calls."""
-OF_GROUPS = frozenset(statement["Sid"] for statement in eks.groups(Place("222222222222"), "inst-1", "vantage"))
+OF_GROUPS = frozenset(statement["Sid"] for statement in eks.groups(ArnScope("222222222222"), "inst-1", "vantage"))
 """What claims of node groups do, and the groups' driver."""
 
 

@@ -87,8 +87,8 @@ def test_release_is_checked_by_its_own_list_and_by_the_stages_digest(tmp_path: P
         done = carried_out(folder, sums(name, data), digest, HTTPS_PROXY="http://proxy.example:3128")
         assert (done.returncode, done.stdout) == (0, "tofu says hello\n\n"), done.stderr
         lines = (folder / "curl.log").read_text().splitlines()
-        place = f"https://github.com/opentofu/opentofu/releases/download/v{RELEASE}"
-        assert lines == [f"{place}/{each} http://proxy.example:3128" for each in fetched]
+        url = f"https://github.com/opentofu/opentofu/releases/download/v{RELEASE}"
+        assert lines == [f"{url}/{each} http://proxy.example:3128" for each in fetched]
 
 
 def test_release_that_is_not_as_it_should_be_is_not_used(tmp_path: Path, name: str):

@@ -18,10 +18,10 @@ from stockyard.errors import VendorError
 from stockyard.providers.clouds.aws.runs.runner import CodeBuildRunner
 from stockyard.providers.clouds.aws.sessions import Sessions
 from tests.harness.crash.faults import Call, Crash, Fault, Mode, Tap, tapped_clients
-from tests.harness.runs.places import place
+from tests.harness.runs.accounts import runner_account
 from tests.harness.runs.worlds import PREFIX, make_project, start
 
-HERE = place("acme")
+HERE = runner_account("acme")
 MODES = (Mode.BEFORE, Mode.AFTER, Mode.TIMEOUT, Mode.THROTTLED, Mode.REFUSED)
 REFUSABLE = {"codebuild.StartBuild", "codebuild.BatchGetBuilds"}
 

@@ -21,11 +21,11 @@ from stockyard.providers.clouds import aws
 from stockyard.providers.clouds.aws.runs import names
 from stockyard.providers.clouds.aws.runs.runner import session_policy
 from stockyard.providers.descriptors import ProviderTools
-from tests.harness.runs.places import account, place
+from tests.harness.runs.accounts import account, runner_account
 from tests.harness.runs.worlds import MOST_SECONDS, PREFIX, CodeBuildWorld, start, zipped
 from tests.harness.worlds.memory import MemorySecrets
 
-HERE = place("acme")
+HERE = runner_account("acme")
 
 
 @pytest.fixture

@@ -63,10 +63,10 @@ def test_stockyard_starts_builds_of_the_project_as_it_is_and_reads_their_log(doc
     properties = resources(document)
     statements = properties["StartRuns"]["PolicyDocument"]["Statement"]
     name = names.project_name(ACCOUNT, PREFIX)
-    place = PermissionAccount(NUMBER, "us-east-1", Settings(None))
+    permission_account = PermissionAccount(NUMBER, "us-east-1", Settings(None))
 
     def allowed(operation: str, **parameters: Any) -> bool:
-        asks = list(builds.projects(Call("codebuild", operation, parameters, NUMBER, "us-east-1"), place))
+        asks = list(builds.projects(Call("codebuild", operation, parameters, NUMBER, "us-east-1"), permission_account))
         return all(allowed_by(statements, ask) for ask in asks)
 
     assert allowed("StartBuild", projectName=name, buildspecOverride="{}", timeoutInMinutesOverride=60)

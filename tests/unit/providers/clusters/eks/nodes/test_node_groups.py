@@ -90,12 +90,12 @@ def test_a_group_that_names_no_zones_is_where_its_type_is_offered(
     table = INSTANCE_TYPE_OFFERINGS["availability-zone"]
     row = {"InstanceType": "m6i.large", "Location": "us-east-1b"}
     monkeypatch.setitem(table, "us-east-1", [offer for offer in table["us-east-1"] if not row.items() <= offer.items()])
-    original = offerings.places
+    original = offerings.offered_locations
 
-    def places(calls: Calls, names: Sequence[str], *, zones: bool = False) -> set[tuple[str, str]]:
+    def offered_locations(calls: Calls, names: Sequence[str], *, zones: bool = False) -> set[tuple[str, str]]:
         return original(calls, names, zones=zones) - {(row["InstanceType"], row["Location"])}
 
-    monkeypatch.setattr(offerings, "places", places)
+    monkeypatch.setattr(offerings, "offered_locations", offered_locations)
     change(eks, WORKERS)
     run("node_groups")
     assert group(eks, "workers")["subnets"] == private(eks, "us-east-1a", "us-east-1c")

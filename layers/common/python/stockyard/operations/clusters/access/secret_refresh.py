@@ -34,20 +34,20 @@ def refreshed(
 
     ``results`` are what became of the ones before; without ``refresh`` they are all that is said.
     """
-    by_place = {(str(result["namespace"]), str(result["name"])): result for result in results}
+    by_name = {(str(result["namespace"]), str(result["name"])): result for result in results}
     secrets: list[dict[str, Any]] = []
     removed: list[dict[str, str]] = []
     for fact in list(every(services.store, Fact, f"{holder.id}/{KEPT_SECRETS}-"))[:MOST]:
         target = _target(services, holder, fact)
         if target is None:
-            place = json.loads(fact.value)
-            if by_place.get((place["namespace"], place["name"]), {}).get("status") == REMOVED:
+            reference = json.loads(fact.value)
+            if by_name.get((reference["namespace"], reference["name"]), {}).get("status") == REMOVED:
                 services.store.commit(Remove(Fact, fact.id))
             else:
-                removed.append({"namespace": place["namespace"], "name": place["name"]})
+                removed.append({"namespace": reference["namespace"], "name": reference["name"]})
             continue
         secret = target.kubeconfig_secret
-        result = by_place.get((secret["namespace"], secret_name(services, target)))
+        result = by_name.get((secret["namespace"], secret_name(services, target)))
         if result is not None:
             _note(services, target, str(result["status"]) == WRITTEN, str(result["message"]))
         if refresh and target.status == "ready":
@@ -68,8 +68,8 @@ def _minted(services: Services, target: Cluster, actor: str) -> list[dict[str, A
 def _note(services: Services, target: Cluster, is_written: bool, message: str) -> None:
     """Say on the cluster what became of its Secret, where that is news."""
     secret = target.kubeconfig_secret
-    place = f"the namespace {secret['namespace']} of cluster {secret['cluster']}"
-    text = f"It is kept fresh in {place}." if is_written else f"It is not written in {place}: {message}"
+    subject = f"the namespace {secret['namespace']} of cluster {secret['cluster']}"
+    text = f"It is kept fresh in {subject}." if is_written else f"It is not written in {subject}: {message}"
     status: Truth = "True" if is_written else "False"
     condition = Condition(CONDITION, status, "Written" if is_written else "NotWritten", text, services.now())
     before = next((each for each in target.conditions if each.type == CONDITION), None)

@@ -17,7 +17,7 @@ from stockyard.lifecycle.phases import DELETE_CLUSTER
 from stockyard.operations.cloud_accounts.of_provider import users_of_cluster
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR, change_writes, until_written
 from stockyard.operations.engine.find import find_cluster
-from stockyard.operations.engine.ledger import lines_of, places, planned_removals
+from stockyard.operations.engine.ledger import lines_of, locations, planned_removals
 from stockyard.operations.services import Services
 from stockyard.ports import Create, Replace, Write
 
@@ -132,5 +132,5 @@ def plan_deletion(services: Services, id_or_name: str) -> dict[str, Any]:
         text = "The protection is taken away before the cluster is deleted."
         warnings.append({"pointer": f"/settings/{PROTECTION}", "detail": text})
     items = [*price_items(services, cluster), *nodes]
-    verdict = removal_verdict(len(deletes), places(lines), items)
+    verdict = removal_verdict(len(deletes), locations(lines), items)
     return plan_of(items, verdict=verdict, deletes=deletes, warnings=warnings)

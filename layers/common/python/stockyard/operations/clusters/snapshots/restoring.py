@@ -105,7 +105,7 @@ class _Restore:
         drafted = draft_claim(services, cluster.id, pool)
         claim = replace(drafted, requirements=(*drafted.requirements, zone_requirement(zone)), control_plane=True)
         plan = {"claim": claim.id, "remove_before": [], "remove_after": [], "done": False}
-        text = json.dumps({**plan, RESTORE: store.place(snapshot)})
+        text = json.dumps({**plan, RESTORE: store.location(snapshot)})
         plan_fact = Put(Fact(f"{cluster.id}/{PLAN}", text, services.now()))
         commit_claims(services, cluster, pool, [claim], besides=[plan_fact, self._note(claim=claim.id)])
         return Outcome(False, f"Member {claim.name} is made in {zone} and begins from {snapshot}.", wait_seconds=LATER)

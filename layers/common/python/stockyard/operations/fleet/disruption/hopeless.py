@@ -17,7 +17,7 @@ START_SECONDS = 330
 """How long the pass may take that makes the replacements: its function has five minutes."""
 REPLACE_SECONDS = 1200
 """How long replacements may take before the decision is given up."""
-PLACE_SECONDS = 30
+BIND_SECONDS = 30
 """How long a claim that the scheduler has never placed may wait."""
 
 
@@ -98,4 +98,4 @@ def _is_unplaceable(services: Services, claim: NodeClaim) -> bool:
     if claim.last_refusal is not None and claim.message != claim.last_refusal:
         return True
     condition = next((entry for entry in claim.conditions if entry.type == SCHEDULED and entry.status == "False"), None)
-    return condition is not None and services.seconds_since(condition.last_transition_time) >= PLACE_SECONDS
+    return condition is not None and services.seconds_since(condition.last_transition_time) >= BIND_SECONDS

@@ -55,7 +55,7 @@ CAREFUL_NODES = 50
 CAREFUL_SECONDS = 86_400
 """For how long decisions are careful after that."""
 REST_SECONDS = 3600
-"""For how long no node leaves for its price after a careful decision whose pods have found no place either."""
+"""For how long no node leaves for its price after a careful decision whose pods have found no room either."""
 DEADLINE_SECONDS = 15
 """After so many seconds the best of what was found is decided, however slow the machine is: a preview is a request."""
 LASTING = frozenset({DRIFTED, EXPIRED})
@@ -158,7 +158,7 @@ def _decide(
     view: View | None,
 ) -> ClusterDisruption:
     """Propose a decision, or carry out the one that was proposed."""
-    if _pods_found_no_place(pools, claims, record):
+    if _pods_found_no_room(pools, claims, record):
         now = services.now()
         rests_until = later_than(now, REST_SECONDS) if is_careful(services, record) else record.rests_until
         care = {"careful_until": later_than(now, CAREFUL_SECONDS), "rests_until": rests_until, "left_at": ""}
@@ -228,7 +228,7 @@ def is_careful(services: Services, record: ClusterDisruption | None) -> bool:
     return record is not None and services.now() < record.careful_until
 
 
-def _pods_found_no_place(pools: Sequence[Pool], claims: Sequence[NodeClaim], record: ClusterDisruption) -> bool:
+def _pods_found_no_room(pools: Sequence[Pool], claims: Sequence[NodeClaim], record: ClusterDisruption) -> bool:
     """Whether nodes were asked for soon after others had left for their price: those that are made in the place of
     others are asked for before these leave."""
     if not record.left_at:

@@ -173,7 +173,7 @@ def _leave_to_deletion(services: Services, pools: Sequence[Pool]) -> None:
 
 
 def _scale_up(current_pass: Pass, pools: Sequence[Pool], claims: Sequence[NodeClaim] | None) -> Sequence[Condition]:
-    """Make nodes for the pods that wait, and say whether all have a place; nothing while nobody tells of pods.
+    """Make nodes for the pods that wait, and say whether all have room; nothing while nobody tells of pods.
 
     ``claims`` were read after the pools, at whose versions the new ones are written; None: they are read here.
     """
@@ -191,17 +191,17 @@ def _scale_up(current_pass: Pass, pools: Sequence[Pool], claims: Sequence[NodeCl
         _forget_unused(services, cluster.id)
         _show_limits(services, dynamic, {})
         return [pods_condition(workload.unread_text, services.now())]
-    return [_place(current_pass, pools, dynamic, present, workload)]
+    return [_make_room(current_pass, pools, dynamic, present, workload)]
 
 
-def _place(
+def _make_room(
     current_pass: Pass,
     pools: Sequence[Pool],
     dynamic: Sequence[Pool],
     claims: Sequence[NodeClaim],
     workload: Workload,
 ) -> Condition:
-    """Make nodes for pods that wait and for headroom; the condition that says whether all have a place."""
+    """Make nodes for pods that wait and for headroom; the condition that says whether all have room."""
     # The packer is loaded only where something waits.
     from stockyard.operations.fleet.pools import scale_up, unused_room
 

@@ -73,7 +73,7 @@ class Access:
             self._clients.popitem()[1].close()
 
 
-def place_of(attributes: Mapping[str, Any]) -> str:
+def inventory_of(attributes: Mapping[str, Any]) -> str:
     """The head node of an account, by its endpoint or its site: a host is leased once there, whatever accounts lead
     to it."""
     site, endpoint = attributes.get("via"), str(attributes.get("endpoint") or "")

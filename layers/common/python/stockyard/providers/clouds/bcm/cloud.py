@@ -12,7 +12,7 @@ from stockyard.domain.values import times
 from stockyard.errors import NotFound, VendorError, VendorRefused
 from stockyard.ports import Cloud, Skipped, Tagged, Verification
 from stockyard.providers.clouds.bcm import calls, sheets
-from stockyard.providers.clouds.bcm.access import Access, ends_at, place_of
+from stockyard.providers.clouds.bcm.access import Access, ends_at, inventory_of
 from stockyard.providers.clouds.bcm.client import HeadNode
 from stockyard.providers.clouds.bcm.devices import Device
 from stockyard.providers.clouds.bcm.marks import MAY_INSTALL
@@ -101,7 +101,7 @@ class HeadNodes(Cloud):
 
     def principal(self, attributes: Mapping[str, Any]) -> str:
         """See ``ports.Cloud.principal``: the head node. A certificate may be exchanged at any time."""
-        return place_of(attributes)
+        return inventory_of(attributes)
 
     def check_attributes(self, attributes: Mapping[str, Any]) -> None:
         """See ``ports.Cloud.check_attributes``: what a head node has, only a call tells."""
@@ -133,11 +133,11 @@ class HeadNodes(Cloud):
         skipped: Skipped | None = None,  # noqa: ARG002 - and either answers or does not
     ) -> Sequence[Tagged]:
         """See ``ports.Cloud.tagged``: the devices that carry marks of their own, of the tenant."""
-        place, things = place_of(account.attributes), []
+        inventory, things = inventory_of(account.attributes), []
         for device in self.access.client(tenant, account).devices():
             marks = device.marks
             if marks is not None and (marks.installation, marks.tenant) == (installation, tenant):
-                things.append(Tagged(HOST, device.uuid, place, tenant, marks.resource, marks.generation))
+                things.append(Tagged(HOST, device.uuid, inventory, tenant, marks.resource, marks.generation))
         return things
 
     def discard(self, account: CloudAccount, thing: Tagged, tenant: str) -> bool:

@@ -201,8 +201,8 @@ def _marked(cudo: Cudo) -> Iterator[tuple[str, Tagged]]:
         ),
         *((GROUP, group.id, group.data_center, marks_of(group.description), None) for group in groups),
     ]
-    for kind, vendor_id, place, metadata, created_at in carrying:
-        thing = tagged(kind, vendor_id, place, metadata, created_at)
+    for kind, vendor_id, region, metadata, created_at in carrying:
+        thing = tagged(kind, vendor_id, region, metadata, created_at)
         if thing is not None:
             yield metadata[INSTALLATION], thing
 

@@ -48,11 +48,11 @@ def are_of_one(marks: Mapping[str, str], other_marks: Mapping[str, str]) -> bool
 
 
 def tagged(
-    kind: str, vendor_id: str, place: str, metadata: Mapping[str, str], created_at: str | None = None
+    kind: str, vendor_id: str, region: str, metadata: Mapping[str, str], created_at: str | None = None
 ) -> Tagged | None:
     """The thing as the sweep wants it; None for one that does not carry our marks."""
     if not all(metadata.get(key) for key in (INSTALLATION, TENANT, RESOURCE, GENERATION)):
         return None
     return Tagged(
-        kind, vendor_id, place, metadata[TENANT], metadata[RESOURCE], metadata[GENERATION], created_at or None
+        kind, vendor_id, region, metadata[TENANT], metadata[RESOURCE], metadata[GENERATION], created_at or None
     )

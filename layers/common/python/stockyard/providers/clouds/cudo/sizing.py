@@ -76,8 +76,8 @@ def shortages(machine_type: MachineType, size: Size) -> Iterator[tuple[str, str]
     )
     for field, asked_for, free, noun in figures:
         if asked_for > free:
-            place = f"{machine_type.name} in {machine_type.data_center}"
-            yield field, f"{place} has {free} {noun} free for one machine just now, and {asked_for} are asked for."
+            subject = f"{machine_type.name} in {machine_type.data_center}"
+            yield field, f"{subject} has {free} {noun} free for one machine just now, and {asked_for} are asked for."
 
 
 def can_be_had(machine_type: MachineType, size: Size) -> bool:

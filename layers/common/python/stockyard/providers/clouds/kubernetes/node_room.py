@@ -88,9 +88,9 @@ def counted(api: KubernetesApi, account: CloudAccount, tenant: str) -> Rooms:
 
 
 def _scheduled_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """Parts of a pod that are kept: its node, what it takes there, and the place of the machine that it may be of."""
-    place = (pod["metadata"]["namespace"], labels_of(pod).get(RESOURCE))
-    return {"node": pod["spec"]["nodeName"], "amounts": requests_of(pod["spec"]), "place": place}
+    """Parts of a pod that are kept: its node, what it takes there, and the name of the machine that it may be of."""
+    machine = (pod["metadata"]["namespace"], labels_of(pod).get(RESOURCE))
+    return {"node": pod["spec"]["nodeName"], "amounts": requests_of(pod["spec"]), "place": machine}
 
 
 def rooms(nodes: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]]) -> Iterable[NodeRoom]:
@@ -166,5 +166,5 @@ def _machines(api: KubernetesApi, account: CloudAccount, tenant: str) -> dict[tu
 
 def _scheduled_machines(pods: Iterable[Mapping[str, Any]], machines: Mapping[tuple[str, str], str]) -> dict[str, int]:
     """Number of machines whose pods take room of a node already."""
-    places = {pod["place"] for pod in pods}
-    return dict(Counter(key for place, key in machines.items() if place in places))
+    machines_of_pods = {pod["place"] for pod in pods}
+    return dict(Counter(key for machine, key in machines.items() if machine in machines_of_pods))

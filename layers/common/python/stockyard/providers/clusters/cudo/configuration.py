@@ -55,7 +55,7 @@ class ControlPlane:
     machine_type: str | None = None
     gpus: int = 0
     gpu_model: str = ""
-    place: str = "/settings/control_plane_size"
+    pointer: str = "/settings/control_plane_size"
     """The pointer to what asks for it."""
 
 

@@ -32,7 +32,7 @@ _GROUP = "group"
 """In the document of a pool: these figures of its group."""
 _LABELS = {MACHINE_TYPE: "machine_type", VCPUS_LABEL: "vcpus", MEMORY_GIB: "memory_gib", GPUS_LABEL: "gpus"}
 _DIGITS = 8
-_LONGEST_PLACE = 38
+_LONGEST_ID = 38
 
 
 def pool_of_group(group: Group, provider: str = "") -> NewPool:
@@ -71,5 +71,5 @@ def provider(cluster: Cluster, group: Group) -> ProviderDocument:
         "sizes": [size],
     }
     digest = hashlib.sha256(json.dumps(block, sort_keys=True).encode()).hexdigest()[:_DIGITS]
-    place = str(group["data_center_id"])[:_LONGEST_PLACE].rstrip("-")
-    return ProviderDocument(f"cudo-{cluster.cloud_account_id}-{place}-{digest}", "cudo", block)
+    short_id = str(group["data_center_id"])[:_LONGEST_ID].rstrip("-")
+    return ProviderDocument(f"cudo-{cluster.cloud_account_id}-{short_id}-{digest}", "cudo", block)

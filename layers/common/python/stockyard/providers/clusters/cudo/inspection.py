@@ -17,15 +17,17 @@ APART = "All machines of a cluster stand in one data center, where their network
 def findings(types: Sequence[MachineType], settings: Mapping[str, Any], data_center: str) -> Iterator[Finding]:
     """Everything that is wrong. ``types`` are all that Cudo lists, ``data_center`` is the account's."""
     machine = control_plane(settings)
-    place = machine.data_center or data_center
+    data_center_id = machine.data_center or data_center
     for index, group in enumerate(settings["autoscaler_node_groups"]):
         at = f"/settings/autoscaler_node_groups/{index}"
         group_findings = list(_group(types, group, at))
-        if group["data_center_id"] != place and not any(finding.pointer.endswith("_id") for finding in group_findings):
-            yield Finding(f"{at}/data_center_id", f"{APART} The control plane's is {place}.")
+        if group["data_center_id"] != data_center_id and not any(
+            finding.pointer.endswith("_id") for finding in group_findings
+        ):
+            yield Finding(f"{at}/data_center_id", f"{APART} The control plane's is {data_center_id}.")
         yield from group_findings
     if machine.machine_type is None and choose(types, machine, data_center) is None:
-        yield Finding(machine.place, nothing_free(machine, data_center))
+        yield Finding(machine.pointer, nothing_free(machine, data_center))
 
 
 def nothing_free(machine: ControlPlane, data_center: str) -> str:
@@ -39,10 +41,10 @@ def faults_of(types: Sequence[MachineType], machine: ControlPlane, data_center: 
     """Reasons why a machine whose type is named can never be had there."""
     kind = choose(types, machine, data_center)
     if kind is None:
-        yield Finding(machine.place, f"{data_center} has no {machine.machine_type}.")
+        yield Finding(machine.pointer, f"{data_center} has no {machine.machine_type}.")
         return
     for field, text in sizing.bounds_faults(kind, size_of(machine)):
-        yield Finding(f"{machine.place}/{field}", text)
+        yield Finding(f"{machine.pointer}/{field}", text)
 
 
 def choose(types: Sequence[MachineType], machine: ControlPlane, data_center: str) -> MachineType | None:
@@ -50,8 +52,8 @@ def choose(types: Sequence[MachineType], machine: ControlPlane, data_center: str
     can be had. None where there is none."""
     if machine.machine_type is None:
         return sizing.cheapest(types, data_center, size_of(machine))
-    place = (machine.machine_type, machine.data_center)
-    return next((kind for kind in types if (kind.name, kind.data_center) == place), None)
+    type_key = (machine.machine_type, machine.data_center)
+    return next((kind for kind in types if (kind.name, kind.data_center) == type_key), None)
 
 
 def size_of(machine: ControlPlane) -> Size:
@@ -70,8 +72,8 @@ def _group(types: Sequence[MachineType], group: Mapping[str, Any], at: str) -> I
     data_center, name = group["data_center_id"], group["machine_type"]
     here = [kind for kind in types if kind.data_center == data_center]
     if not here:
-        places = ", ".join(sorted({kind.data_center for kind in types})) or "none"
-        yield Finding(f"{at}/data_center_id", f"Cudo has no machines in {data_center}. There are {places}.")
+        data_centers = ", ".join(sorted({kind.data_center for kind in types})) or "none"
+        yield Finding(f"{at}/data_center_id", f"Cudo has no machines in {data_center}. There are {data_centers}.")
         return
     kind = next((kind for kind in here if kind.name == name), None)
     if kind is None:

@@ -43,27 +43,31 @@ class Machine:
         line = self.work.ledger.find(CHOICE, CONTROL_PLANE)
         if line is None or line.state != "made":
             request = control_plane(self.work.cluster.settings)
-            place = data_center(self.work.cluster, self.work.account)
-            types = self._possible(self.reconciler.cudo.machine_types(), place)
+            data_center_id = data_center(self.work.cluster, self.work.account)
+            types = self._possible(self.reconciler.cudo.machine_types(), data_center_id)
             gpu = bool(request.gpus)
             image = images.choose(
                 self.reconciler.cudo.images(), gpu=gpu, development=self.work.cluster.settings["dev_mode"]
             )
-            line = self.reconciler.choice(CONTROL_PLANE, {"types": types, "data_center": place, "image": image})
-        place = str(line.detail["data_center"])
-        return Outcome(True, f"{' or '.join(line.detail['types'])} in {place}", facts={"place": place})
+            line = self.reconciler.choice(
+                CONTROL_PLANE, {"types": types, "data_center": data_center_id, "image": image}
+            )
+        data_center_id = str(line.detail["data_center"])
+        return Outcome(
+            True, f"{' or '.join(line.detail['types'])} in {data_center_id}", facts={"place": data_center_id}
+        )
 
-    def _possible(self, offered: Sequence[MachineType], place: str) -> list[str]:
+    def _possible(self, offered: Sequence[MachineType], data_center_id: str) -> list[str]:
         request = control_plane(self.work.cluster.settings)
         if request.machine_type is not None:
-            faults = [finding.detail for finding in inspection.faults_of(offered, request, place)]
+            faults = [finding.detail for finding in inspection.faults_of(offered, request, data_center_id)]
             if faults:
                 raise VendorRefused(" ".join(faults), hint="Correct the control group, then delete the cluster.")
             return [request.machine_type]
         size = inspection.size_of(request)
-        possible = [kind for kind in offered if kind.data_center == place and sizing.can_be_had(kind, size)]
+        possible = [kind for kind in offered if kind.data_center == data_center_id and sizing.can_be_had(kind, size)]
         if not possible:
-            raise InsufficientCapacity(inspection.nothing_free(request, place), code="NoMachineType")
+            raise InsufficientCapacity(inspection.nothing_free(request, data_center_id), code="NoMachineType")
         return [kind.name for kind in sorted(possible, key=lambda kind: (sizing.price(kind, size), kind.name))]
 
     def _choice(self) -> Resource:

@@ -23,8 +23,8 @@ def plan(sheet: Sheet, settings: Mapping[str, Any], prefix: str, client_id: str)
     """Plan of a creation, with the price by part; prices are None where no type is known that fits."""
     machine = control_plane(settings)
     kind = inspection.choose(sheet.types, machine, sheet.data_center)
-    place = machine.data_center or sheet.data_center or "the account's data center"
-    words = f"{kind.name if kind else machine.machine_type or 'the cheapest type that fits'} in {place}"
+    data_center = machine.data_center or sheet.data_center or "the account's data center"
+    words = f"{kind.name if kind else machine.machine_type or 'the cheapest type that fits'} in {data_center}"
     encrypted = "" if settings["no_vault"] else ", encrypted"
     creates = (
         ("security group", name(prefix, client_id, CONTROL_PLANE)),
@@ -36,7 +36,7 @@ def plan(sheet: Sheet, settings: Mapping[str, Any], prefix: str, client_id: str)
         ),
         ("machine", f"{name(prefix, client_id, CONTROL_PLANE)} ({words})"),
     )
-    network = sheet.networks.get(place)
+    network = sheet.networks.get(data_center)
     items = _items(kind, inspection.size_of(machine))
     return ClusterPlan(
         creates, (*items, PriceItem("network", 1, None if network is None else float(network), _NETWORK))

@@ -71,14 +71,14 @@ class CudoClusterDriver(ClusterDriver):
         own = []
         if is_encrypted(work.cluster) and not work.account.attributes.get("vault_address"):
             own = [Finding("/settings/no_vault", NO_VAULT)]
-        place = str(work.account.attributes["data_center_id"])
+        data_center_id = str(work.account.attributes["data_center_id"])
         try:
             types = self._access.client(work.tenant, work.account).machine_types()
         except VendorError:
             if own:
                 return own
             raise
-        return [*own, *inspection.findings(types, work.cluster.settings, place)]
+        return [*own, *inspection.findings(types, work.cluster.settings, data_center_id)]
 
     def ensure(self, phase: str, work: CloudWork) -> Outcome:
         """See ``ports.ClusterDriver.ensure``. ``KeyError`` for a phase that is not ours."""

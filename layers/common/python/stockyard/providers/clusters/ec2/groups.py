@@ -94,14 +94,14 @@ def remakes(before: NewPool | Pool, after: NewPool | Pool) -> bool:  # noqa: ARG
 
 def provider(cluster: Cluster) -> ProviderDocument:
     """The implicit provider of the cluster's account and region: every type that EC2 has there, also for spot."""
-    place = region(cluster)
+    region_name = region(cluster)
     block = {
         "cloudAccount": cluster.cloud_account_id,
-        "region": place,
+        "region": region_name,
         "instanceTypes": ["*"],
         "capacityTypes": ["on-demand", SPOT],
     }
-    return ProviderDocument(f"ec2-{cluster.cloud_account_id}-{place}", "ec2", block)
+    return ProviderDocument(f"ec2-{cluster.cloud_account_id}-{region_name}", "ec2", block)
 
 
 def _rate(group: Group, offer: Mapping[str, Any] | None, spot: SpotPrices | None, name: str) -> float | None:
@@ -118,13 +118,13 @@ def _rate(group: Group, offer: Mapping[str, Any] | None, spot: SpotPrices | None
 
 def bid_remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     """The groups whose bid for spot nobody meets now: their nodes wait for ever at such a price."""
-    place = region(cluster)
-    spot = prices.spot(place)
+    region_name = region(cluster)
+    spot = prices.spot(region_name)
     for number, group in enumerate(cluster.settings.get("autoscaler_node_groups") or ()):
         bid = Bid.of(_without_nulls(written(group)["max_price"] or {})) if group.get("role") == WORKER else None
         if bid is None or group.get("capacity_type") != SPOT or spot is None:
             continue
-        offers = {name: prices.instance(place, name) for name in group["instance_types"]}
+        offers = {name: prices.instance(region_name, name) for name in group["instance_types"]}
         limits = {name: bid.limit(offer["usd_hour"] if offer else None) for name, offer in offers.items()}
         spot_prices = [
             (price.now, name, zone)

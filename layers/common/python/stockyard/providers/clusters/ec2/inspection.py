@@ -132,9 +132,9 @@ def _machines(cluster: Cluster) -> list[MachineNeed]:
         needs.append(MachineNeed("/settings/bastion/instance_type", (str(bastion["instance_type"]),)))
     for index, group in enumerate(settings.get("autoscaler_node_groups") or ()):
         if group.get("role") != "control" and int(group.get("min_size") or 0):
-            place = f"/settings/autoscaler_node_groups/{index}/min_size"
+            pointer = f"/settings/autoscaler_node_groups/{index}/min_size"
             spot = group.get("capacity_type") == "spot"
-            needs.append(MachineNeed(place, tuple(group["instance_types"]), int(group["min_size"]), spot))
+            needs.append(MachineNeed(pointer, tuple(group["instance_types"]), int(group["min_size"]), spot))
     return needs
 
 
@@ -223,4 +223,4 @@ def _types(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
 
 
 def _offered(calls: Calls, names: Sequence[str]) -> set[str]:
-    return {name for name, _ in offerings.places(calls, names)}
+    return {name for name, _ in offerings.offered_locations(calls, names)}

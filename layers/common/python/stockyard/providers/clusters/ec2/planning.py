@@ -66,24 +66,26 @@ def creates(cluster: Cluster, prefix: str, order: Sequence[str] = ()) -> tuple[t
 
 def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
     """Everything of a cluster that is billed while it stands, without its workers."""
-    place, machine = region(cluster), control_plane_types(cluster)[0]
-    offer = prices.instance(place, machine)
-    gigabyte_month = prices.rate(place, "gp3")
+    region_name, machine = region(cluster), control_plane_types(cluster)[0]
+    offer = prices.instance(region_name, machine)
+    gigabyte_month = prices.rate(region_name, "gp3")
     members, disk = control_plane_size(cluster.settings), control_plane_disk_gib(cluster.settings)
     items = [
         _times(f"control plane instance {machine}", members, offer["usd_hour"] if offer else None, (MEMBER, 1)),
         _times(f"control plane disk gp3 {disk} GiB", members, _an_hour(gigabyte_month, disk), (MEMBER, 1)),
-        PriceItem("network load balancer", 1, prices.rate(place, "network_load_balancer"), ((_BALANCER, 1),)),
-        *_etcd_items(cluster, gigabyte_month, prices.rate(place, "ebs_snapshot")),
-        *_backup_items(cluster, prices.rate(place, "object_storage")),
+        PriceItem("network load balancer", 1, prices.rate(region_name, "network_load_balancer"), ((_BALANCER, 1),)),
+        *_etcd_items(cluster, gigabyte_month, prices.rate(region_name, "ebs_snapshot")),
+        *_backup_items(cluster, prices.rate(region_name, "object_storage")),
         *_bastion_items(cluster, prices),
         *_egress_items(cluster),
     ]
     gateways, addresses = nat_count(cluster.settings), _public_addresses(cluster)
     if gateways:
-        items.append(_times("NAT gateway", gateways, prices.rate(place, "nat_gateway"), ("network/nat_gateway", 1)))
+        items.append(
+            _times("NAT gateway", gateways, prices.rate(region_name, "nat_gateway"), ("network/nat_gateway", 1))
+        )
     if addresses:
-        rate = prices.rate(place, "public_ipv4")
+        rate = prices.rate(region_name, "public_ipv4")
         items.append(_times("public IPv4 address", sum(count for _, count in addresses), rate, *_each(addresses)))
     return items
 
@@ -109,14 +111,14 @@ def _each(addresses: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def _bastion_items(cluster: Cluster, prices: PriceList) -> Iterator[PriceItem]:
-    bastion, place = bastion_of(cluster.settings), region(cluster)
+    bastion, region_name = bastion_of(cluster.settings), region(cluster)
     if bastion is None:
         return
-    offer = prices.instance(place, bastion["instance_type"])
+    offer = prices.instance(region_name, bastion["instance_type"])
     yield PriceItem(
         f"bastion instance {bastion['instance_type']}", 1, offer["usd_hour"] if offer else None, ((_BASTION, 1),)
     )
-    rate = _an_hour(prices.rate(place, "gp3"), BASTION_DISK_GIB)
+    rate = _an_hour(prices.rate(region_name, "gp3"), BASTION_DISK_GIB)
     yield PriceItem(f"bastion disk gp3 {BASTION_DISK_GIB} GiB", 1, rate, ((_BASTION, 1),))
 
 
@@ -135,8 +137,8 @@ def _remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
         yield Finding("/settings/overlay", Note(text), warning=True)
     if is_given(settings) or not settings.get("zones") or zone_count(settings) == 1:
         return
-    place, count = region(cluster), zone_count(settings)
-    gateway, address = prices.rate(place, "nat_gateway"), prices.rate(place, "public_ipv4")
+    region_name, count = region(cluster), zone_count(settings)
+    gateway, address = prices.rate(region_name, "nat_gateway"), prices.rate(region_name, "public_ipv4")
     if gateway is None or address is None:
         return
     for_all, in_each = ((gateway + address) * number * HOURS_A_MONTH for number in (1, count))
@@ -229,14 +231,14 @@ def _own_network(cluster: Cluster, stem: str, order: Sequence[str]) -> Iterator[
     """Each subnet and gateway by its own name, so that a plan of growth has only what comes."""
     settings = cluster.settings
     zones = list(settings.get("zones") or ())
-    places = [(list(order) or zones).index(zone) for zone in zones] or range(zone_count(settings))
+    indexes = [(list(order) or zones).index(zone) for zone in zones] or range(zone_count(settings))
     yield "vpc", f"{stem}-vpc ({vpc_cidr(cluster)})"
     for tier in (PUBLIC, PRIVATE):
-        for number, place in enumerate(places):
-            yield "subnet", f"{stem}-{key(tier, place)}" + (f" ({zones[number]})" if zones else "")
+        for number, index in enumerate(indexes):
+            yield "subnet", f"{stem}-{key(tier, index)}" + (f" ({zones[number]})" if zones else "")
     yield "internet gateway", f"{stem}-igw"
-    for place in places if has_nat_in_each_zone(settings) else (0,):
-        yield "nat gateway", f"{stem}-nat" + (f"-{LETTERS[place]}" if place else "")
+    for index in indexes if has_nat_in_each_zone(settings) else (0,):
+        yield "nat gateway", f"{stem}-nat" + (f"-{LETTERS[index]}" if index else "")
     yield "route table", f"{stem} public and private"
     yield "vpc endpoint", f"{stem}-s3"
 

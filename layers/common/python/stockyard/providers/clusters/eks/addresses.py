@@ -54,7 +54,7 @@ def findings(cluster: Cluster, groups: Iterator[tuple[str, Group]]) -> Iterator[
     most = addresses // LEAST
     for field in ("count", "max_size"):
         count = sum(int(group[field]) for group in node_groups(cluster) if group.get("builtin"))
-        for place, group in named:
+        for pointer, group in named:
             count += int(group.get(field) or 0)
             if count > most:
                 text = (
@@ -62,5 +62,5 @@ def findings(cluster: Cluster, groups: Iterator[tuple[str, Group]]) -> Iterator[
                     f" pod takes one: they serve {most} nodes at most, and the groups up to this one have {count}. Give"
                     " the cluster a larger vpc_cidr and subnets, or fewer nodes."
                 )
-                yield Finding(f"{place}/{field}", text, warning=field == "max_size")
+                yield Finding(f"{pointer}/{field}", text, warning=field == "max_size")
                 break

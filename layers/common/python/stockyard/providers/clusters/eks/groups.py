@@ -94,6 +94,6 @@ def remakes(before: NewPool | Pool, after: NewPool | Pool) -> bool:
 
 def provider(cluster: Cluster) -> ProviderDocument:
     """The implicit provider of the cluster's account and region."""
-    place = str(cluster.settings["region_name"])
-    block = {"cloudAccount": cluster.cloud_account_id, "region": place}
-    return ProviderDocument(f"eks-{cluster.cloud_account_id}-{place}", "eks", block)
+    region_name = str(cluster.settings["region_name"])
+    block = {"cloudAccount": cluster.cloud_account_id, "region": region_name}
+    return ProviderDocument(f"eks-{cluster.cloud_account_id}-{region_name}", "eks", block)

@@ -65,23 +65,23 @@ def _group_sizes(builder: Builder) -> Iterator[Finding]:
         most = quotas.nodes_of_group(builder.calls)
     except PermissionDenied:
         return
-    for place, group in groups:
+    for pointer, group in groups:
         for field in ("count", "min_size", "max_size"):
             if int(group.get(field) or 0) > most:
                 text = f"A managed node group has at most {most:g} nodes in the account (quota {quotas.GROUP_NODES[1]}"
                 text += " of eks). Ask AWS to raise the quota, or take a second group."
-                yield Finding(f"{place}/{field}", text, warning=field == "max_size")
+                yield Finding(f"{pointer}/{field}", text, warning=field == "max_size")
                 break
 
 
 def _machines(cluster: Cluster) -> list[MachineNeed]:
     """Machines that run at first, by group; machines of capacity blocks are there already."""
     own = "/settings/node_groups"
-    sent = [(f"{place}/count", group) for place, group in validation.sent_groups(cluster)]
+    sent = [(f"{pointer}/count", group) for pointer, group in validation.sent_groups(cluster)]
     builtin = [(own, group) for group in node_groups(cluster) if group.get("builtin")]
     return [
-        MachineNeed(place, (str(group["instance_type"]),), int(group["count"]))
-        for place, group in (*builtin, *sent)
+        MachineNeed(pointer, (str(group["instance_type"]),), int(group["count"]))
+        for pointer, group in (*builtin, *sent)
         if not group.get("capacity_reservation_id") and int(group["count"])
     ]
 
@@ -112,8 +112,10 @@ def _new_groups(builder: Builder) -> list[Group]:
 def _launch_templates(builder: Builder) -> Iterator[Finding]:
     """Findings about new groups, whose launch templates EKS reads in the name of the account's role."""
     new_groups = {str(group["name"]) for group in _new_groups(builder)}
-    places = [place for place, group in validation.sent_groups(builder.work.cluster) if group["name"] in new_groups]
-    if not places:
+    pointers = [
+        pointer for pointer, group in validation.sent_groups(builder.work.cluster) if group["name"] in new_groups
+    ]
+    if not pointers:
         return
     version = template_versions.deployed(builder.calls, builder.work.account).version
     if version < template_versions.LAUNCH_TEMPLATES:
@@ -122,8 +124,8 @@ def _launch_templates(builder: Builder) -> Iterator[Finding]:
             f"The template of the cloud account is version {version}; node groups need {needed}, which"
             " has ec2:DescribeLaunchTemplateVersions. Deploy the account's current template again."
         )
-        for place in places:
-            yield Finding(place, text)
+        for pointer in pointers:
+            yield Finding(pointer, text)
 
 
 def upgrade_findings(builder: Builder) -> Iterator[Finding]:
@@ -194,29 +196,29 @@ def _zones(builder: Builder) -> tuple[Sequence[str], list[Finding]]:
 def _groups(builder: Builder, zones: Sequence[str]) -> Iterator[Finding]:
     cluster = builder.work.cluster
     types = sorted({str(group["instance_type"]) for group in node_groups(cluster)})
-    offers = offerings.places(builder.calls, types, zones=True)
+    offers = offerings.offered_locations(builder.calls, types, zones=True)
     machines: Counter[str] = Counter()
-    for place, group in validation.sent_groups(cluster):
+    for pointer, group in validation.sent_groups(cluster):
         outside = [zone for zone in group["zones"] if zone not in zones]
         if outside:
             text = f"The cluster has no subnet in {', '.join(outside)}; its zones are {', '.join(zones)}."
-            yield Finding(f"{place}/zones", text)
+            yield Finding(f"{pointer}/zones", text)
             continue
         if group.get("capacity_reservation_id"):
             # Machines that somebody has bought are there, whatever the zone offers to others.
-            yield from _reservation(builder, group, place, machines)
+            yield from _reservation(builder, group, pointer, machines)
             continue
         name = str(group["instance_type"])
         lacking = [zone for zone in group["zones"] or zones if (name, zone) not in offers]
         if lacking and (group["zones"] or len(lacking) == len(zones)):
-            yield Finding(f"{place}/instance_type", f"{name} is not offered in {', '.join(lacking)}.")
+            yield Finding(f"{pointer}/instance_type", f"{name} is not offered in {', '.join(lacking)}.")
 
 
-def _reservation(builder: Builder, group: Group, place: str, machines: Counter[str]) -> Iterator[Finding]:
+def _reservation(builder: Builder, group: Group, pointer: str, machines: Counter[str]) -> Iterator[Finding]:
     """Whether there is such a capacity block, and whether it is what the group takes it for. ``machines`` counts those
     of each block that the groups before this one have."""
     reservation = str(group["capacity_reservation_id"])
-    pointer = f"{place}/capacity_reservation_id"
+    pointer = f"{pointer}/capacity_reservation_id"
     listing = builder.calls.described_items(
         "describe_capacity_reservations", "CapacityReservations", CapacityReservationIds=[reservation]
     )
@@ -228,18 +230,18 @@ def _reservation(builder: Builder, group: Group, place: str, machines: Counter[s
         yield Finding(pointer, f"{reservation} is no capacity block, and a node group takes machines of nothing else.")
         return
     if described.get("InstanceType") != group["instance_type"]:
-        yield Finding(f"{place}/instance_type", f"{reservation} is of {described.get('InstanceType')}.")
+        yield Finding(f"{pointer}/instance_type", f"{reservation} is of {described.get('InstanceType')}.")
     if described.get("AvailabilityZone") not in group["zones"]:
-        yield Finding(f"{place}/zones", f"{reservation} is in {described.get('AvailabilityZone')}.")
+        yield Finding(f"{pointer}/zones", f"{reservation} is in {described.get('AvailabilityZone')}.")
     count = int(described.get("TotalInstanceCount") or 0)
     before, noun = machines[reservation], "machine" if count == 1 else "machines"
     machines[reservation] += int(group["count"])
     if machines[reservation] > count:
         remark = f", of which other groups have {before}" if before else ""
-        yield Finding(f"{place}/count", f"{reservation} has {count} {noun}{remark}.")
+        yield Finding(f"{pointer}/count", f"{reservation} has {count} {noun}{remark}.")
     elif int(group["max_size"]) > count:
         text = f"{reservation} has {count} {noun}, and the group will have no more."
-        yield Finding(f"{place}/max_size", text, warning=True)
+        yield Finding(f"{pointer}/max_size", text, warning=True)
     yield from _dates(builder.now, described, reservation, pointer)
 
 

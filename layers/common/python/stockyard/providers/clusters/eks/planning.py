@@ -36,8 +36,8 @@ def plan(cluster: Cluster, prices: PriceList, prefix: str) -> ClusterPlan:
 
 def _nat_remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     """A note that one NAT gateway for all zones is the way out of all, and the price of one in each."""
-    zones, place = len(cluster.settings["subnet_cidrs"]), region(cluster)
-    gateway, address = prices.rate(place, "nat_gateway"), prices.rate(place, "public_ipv4")
+    zones, region_name = len(cluster.settings["subnet_cidrs"]), region(cluster)
+    gateway, address = prices.rate(region_name, "nat_gateway"), prices.rate(region_name, "public_ipv4")
     if network.has_nat_in_each_zone(cluster) or gateway is None or address is None:
         return
     month = (gateway + address) * HOURS_A_MONTH
@@ -50,13 +50,13 @@ def _nat_remarks(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
 
 def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
     """Prices of what is billed while the cluster stands, without the nodes of its groups: those are ``group_items``."""
-    place, count = region(cluster), nat_gateways(cluster)
+    region_name, count = region(cluster), nat_gateways(cluster)
     items = [_control_plane(cluster, prices)]
-    items.append(_times("NAT gateway", count, prices.rate(place, "nat_gateway"), ("network/nat_gateway", 1)))
-    items.append(_times("public IPv4 address", count, prices.rate(place, "public_ipv4"), ("network/address", 1)))
+    items.append(_times("NAT gateway", count, prices.rate(region_name, "nat_gateway"), ("network/nat_gateway", 1)))
+    items.append(_times("public IPv4 address", count, prices.rate(region_name, "public_ipv4"), ("network/address", 1)))
     if has_storage(cluster):
         # A new file system is empty, and an elastic one costs what is in it and what goes through it.
-        month = prices.rate(place, "efs")
+        month = prices.rate(region_name, "efs")
         text = "EFS, empty at first" if month is None else f"EFS, empty at first; {month:g} USD a GB and month"
         items.append(PriceItem(text, 1, 0.0, (("storage/file_system", 1),)))
     return items
@@ -64,14 +64,14 @@ def price_items(cluster: Cluster, prices: PriceList) -> list[PriceItem]:
 
 def group_items(cluster: Cluster, prices: PriceList) -> Sequence[PriceItem]:
     """See ``ports.clusters.ServesNodeGroups.group_items``."""
-    place = region(cluster)
+    region_name = region(cluster)
     items: list[PriceItem] = []
     for group in node_groups(cluster):
         always, first = int(group["min_size"]), int(group["count"]) - int(group["min_size"])
         if always:
-            items += _nodes(group, always, place, prices, "always")
+            items += _nodes(group, always, region_name, prices, "always")
         if first > 0:
-            items += _nodes(group, first, place, prices, "at first")
+            items += _nodes(group, first, region_name, prices, "at first")
     return items
 
 
@@ -91,10 +91,10 @@ def name_findings(cluster: Cluster, prefix: str) -> Iterator[Finding]:
 
 def _control_plane(cluster: Cluster, prices: PriceList) -> PriceItem:
     """In standard or in extended support; the latter's price comes on top."""
-    place = region(cluster)
-    rate = prices.rate(place, "eks")
+    region_name = region(cluster)
+    rate = prices.rate(region_name, "eks")
     if _is_extended(cluster, prices):
-        surcharge = prices.rate(place, "eks_extended")
+        surcharge = prices.rate(region_name, "eks_extended")
         total = None if rate is None or surcharge is None else rate + surcharge
         return PriceItem("EKS control plane in extended support", 1, total, _CONTROL_PLANE)
     return PriceItem("EKS control plane", 1, rate, _CONTROL_PLANE)
@@ -108,16 +108,16 @@ def _is_extended(cluster: Cluster, prices: PriceList) -> bool:
     return offered is not None and offered.support(day) == "extended"
 
 
-def _nodes(group: Mapping[str, Any], count: int, place: str, prices: PriceList, when: str) -> Iterator[PriceItem]:
+def _nodes(group: Mapping[str, Any], count: int, region_name: str, prices: PriceList, when: str) -> Iterator[PriceItem]:
     noun, made_as = "node" if count == 1 else "nodes", (f"node_groups/{eks_kinds.NODE_GROUP.name}", count)
     text = f"{count} {noun} of pool {group['name']} ({group['instance_type']}) {when}"
     if group.get("capacity_reservation_id"):
         yield PriceItem(f"{text}, at what its capacity block was bought for", count, None, (made_as,))
     else:
-        offer = prices.instance(place, str(group["instance_type"]))
+        offer = prices.instance(region_name, str(group["instance_type"]))
         yield _times(text, count, None if offer is None else offer["usd_hour"], made_as)
     gib = int(group.get("disk_gib") or EKS_DISK_GIB)
-    month = prices.rate(place, "gp3")
+    month = prices.rate(region_name, "gp3")
     rate = None if month is None else month * gib / HOURS_A_MONTH
     yield _times(f"disk gp3 {gib} GiB of pool {group['name']} {when}", count, rate, made_as)
 
@@ -167,16 +167,16 @@ def _network(cluster: Cluster) -> Iterator[tuple[str, str]]:
         ("private-subnet-", layout.private_cidrs(network.vpc_cidr(cluster), public)),
     ):
         for index, cidr in enumerate(cidrs):
-            yield "subnet", f"{names.part(cluster, stem + _place(zones, index))} ({cidr})"
+            yield "subnet", f"{names.part(cluster, stem + _zone_mark(zones, index))} ({cidr})"
     for index in range(nat_gateways(cluster)):
-        yield "nat gateway", f"{names.part(cluster, 'nat-' + _place(zones, index))} (with an address)"
+        yield "nat gateway", f"{names.part(cluster, 'nat-' + _zone_mark(zones, index))} (with an address)"
     yield "route table", names.part(cluster, "public-routes")
     for index in range(nat_gateways(cluster)):
-        zone = f"-{_place(zones, index)}" if network.has_nat_in_each_zone(cluster) else ""
+        zone = f"-{_zone_mark(zones, index)}" if network.has_nat_in_each_zone(cluster) else ""
         yield "route table", names.part(cluster, f"{network.PRIVATE}{zone}-routes")
     yield "vpc endpoint", names.part(cluster, "s3")
 
 
-def _place(zones: Sequence[str], index: int) -> str:
+def _zone_mark(zones: Sequence[str], index: int) -> str:
     """Mark that tells apart the parts in one zone: a number while nobody knows the zone."""
     return zones[index] if zones else str(index + 1)

@@ -39,21 +39,21 @@ def findings(cluster: Cluster, prices: PriceList) -> Iterator[Finding]:
     stands = cluster.status == "ready"
     yield from (replace(f, warning=True) if stands and f.pointer == _SUPPORT else f for f in of_version)
     yield from tag_findings(cluster.tags)
-    for place, group in sent_groups(cluster):
-        yield from _type_findings(group, region, prices, place)
+    for group_pointer, group in sent_groups(cluster):
+        yield from _type_findings(group, region, prices, group_pointer)
         if group["max_size"] > USUAL_NODES:
             text = (
                 f"AWS lets a managed node group have {USUAL_NODES} nodes unless the account's quota for it (L-BD136A63"
                 " of eks) was raised: until then the group grows no further."
             )
-            yield Finding(f"{place}/max_size", text, warning=True)
+            yield Finding(f"{group_pointer}/max_size", text, warning=True)
         if group["fabric"] == EFA and number(cluster.kubernetes_version) < number(WITH_EFA):
             text = f"EFA's driver, by which pods get its interfaces, needs Kubernetes {WITH_EFA} or newer."
             is_served = number(cluster.kubernetes_version) >= number(SERVING_EFA)
-            yield Finding(f"{place}/fabric", text, warning=is_served)
+            yield Finding(f"{group_pointer}/fabric", text, warning=is_served)
         if group["fabric"] == EFA and not group.get("capacity_reservation_id") and not has_placement_group(group):
             text = "Machines of several zones do not stand close to each other: only with one zone they can."
-            yield Finding(f"{place}/zones", text, warning=True)
+            yield Finding(f"{group_pointer}/zones", text, warning=True)
     # What stands had its addresses before: it must be able to change whatever else.
     of_addresses = addresses.findings(cluster, sent_groups(cluster))
     yield from (replace(finding, warning=finding.warning or stands) for finding in of_addresses)
@@ -97,20 +97,20 @@ def _days(day: str, later: str) -> int:
     return (date.fromisoformat(later) - date.fromisoformat(day)).days
 
 
-def _type_findings(group: Group, region: str, prices: PriceList, place: str) -> Iterator[Finding]:
+def _type_findings(group: Group, region: str, prices: PriceList, pointer: str) -> Iterator[Finding]:
     """Findings about a group whose machines could not do what it is for. What an unknown type can do, AWS says
     later."""
     name = group["instance_type"]
     if prices.offered(region, name) is False:
-        yield Finding(f"{place}/instance_type", f"{name} is not offered in {region}.")
+        yield Finding(f"{pointer}/instance_type", f"{name} is not offered in {region}.")
         return
     offer = prices.instance(region, name)
     if offer is None:
         return
     if offer["architecture"] != ARCHITECTURE:
         text = f"{name} has {offer['architecture']} processors; the images of the nodes are for {ARCHITECTURE}."
-        yield Finding(f"{place}/instance_type", text)
+        yield Finding(f"{pointer}/instance_type", text)
     elif group["role"] == "gpu" and not any(gpu["manufacturer"] == "NVIDIA" for gpu in offer["gpus"]):
-        yield Finding(f"{place}/instance_type", f"{name} has no NVIDIA GPU, which a group with the role gpu needs.")
+        yield Finding(f"{pointer}/instance_type", f"{name} has no NVIDIA GPU, which a group with the role gpu needs.")
     if group["fabric"] == EFA and not offer["fabric_interfaces"]:
-        yield Finding(f"{place}/fabric", f"{name} has no EFA.")
+        yield Finding(f"{pointer}/fabric", f"{name} has no EFA.")

@@ -12,7 +12,7 @@ from stockyard.ports import Finding, Outcome, Tagged
 from stockyard.ports.clusters import TOKEN
 from stockyard.ports.node_work import EnvironmentWork, Machine, NodeWork
 from stockyard.ports.nodes import NodeSource
-from stockyard.providers.clouds.bcm.access import Access, place_of
+from stockyard.providers.clouds.bcm.access import Access, inventory_of
 from stockyard.providers.nodes.bcm import types
 from stockyard.providers.nodes.bcm.configuration import BcmNodesConfig
 from stockyard.providers.nodes.bcm.findings import findings, hosts_of_types, unsupported
@@ -57,9 +57,9 @@ class BcmNodes(NodeSource):
         """The provider alone: others have hosts of their own."""
         return f"provider/{provider.id}"
 
-    def place_of_hosts(self, provider: NodeProvider, account: CloudAccount | None) -> str:
+    def host_inventory(self, provider: NodeProvider, account: CloudAccount | None) -> str:
         """See ``ports.nodes.TakesHosts``: the head node."""
-        return f"bcm-{place_of(account.attributes)}" if account is not None else f"bcm-{provider.id}"
+        return f"bcm-{inventory_of(account.attributes)}" if account is not None else f"bcm-{provider.id}"
 
     def hosts_of_types(self, provider: NodeProvider) -> Sequence[Finding]:
         """See ``ports.nodes.TakesHosts``."""

@@ -22,7 +22,7 @@ from stockyard.providers.clouds.cudo.making import MACHINE, MACHINE_SECONDS, POL
 from stockyard.providers.clouds.cudo.sizing import Size
 from stockyard.providers.clouds.cudo.values import NewVm, Vm
 from stockyard.providers.nodes.cudo.configuration import CudoNodesConfig, disk_gib
-from stockyard.providers.nodes.cudo.place import Place
+from stockyard.providers.nodes.cudo.node_class import NodeClass
 from stockyard.providers.nodes.cudo.types import of_type_name, type_name
 
 REBOOT = "reboot"
@@ -45,7 +45,7 @@ class Launch:
     reconciler: Reconciler
     work: NodeWork
     config: CudoNodesConfig
-    place: Place
+    node_class: NodeClass
 
     def run(self) -> Outcome:
         """Done when the machine is on and kept. ``InsufficientCapacity`` names all that was refused."""
@@ -59,7 +59,9 @@ class Launch:
                 vm = self.reconciler.machine(self._new_vm(vm_id, option), self._with_first_boot)
             except (InsufficientCapacity, VendorQuotaExceeded) as error:
                 code = error.code
-                refused.append((option.type_of(self.work.provider.name), option.capacity_type, self.place.data_center))
+                refused.append(
+                    (option.type_of(self.work.provider.name), option.capacity_type, self.node_class.data_center)
+                )
                 if isinstance(error, VendorQuotaExceeded):
                     own.append(refused[-1])
                     hint = f" {error.detail} {error.hint}"
@@ -70,14 +72,14 @@ class Launch:
         tried = list(dict.fromkeys(name for name, _, _ in refused))
         more = ", ..." if len(tried) > _MAX_NAMES else ""
         raise InsufficientCapacity(
-            f"Cudo has no room in {self.place.data_center} for {', '.join(tried[:_MAX_NAMES])}{more}.{hint}",
+            f"Cudo has no room in {self.node_class.data_center} for {', '.join(tried[:_MAX_NAMES])}{more}.{hint}",
             code=code,
             refused=refused,
             own=own,
         )
 
     def _options(self) -> tuple[PlacementOption, ...]:
-        placed, there = self.work.claim.placement, self.place.data_center
+        placed, there = self.work.claim.placement, self.node_class.data_center
         if placed is None:
             raise NodeCouldNotBeProvisioned("The claim is not placed.")
         options = tuple(option for option in placed.options if there in option.zones or ANY in option.zones)
@@ -103,7 +105,7 @@ class Launch:
         machine_type, size = parts
         return NewVm(
             id=vm_id,
-            data_center=self.place.data_center,
+            data_center=self.node_class.data_center,
             machine_type=machine_type,
             vcpus=size.vcpus,
             memory_gib=size.memory_gib,
@@ -112,13 +114,13 @@ class Launch:
             image=self._image(size),
             start_script="",
             metadata={**(self.work.cluster.tags if self.work.cluster else {}), **self.reconciler.marks},
-            security_groups=(self.place.security_group,),
-            network=self.place.network,
+            security_groups=(self.node_class.security_group,),
+            network=self.node_class.network,
             ttl_seconds=TTL_SECONDS,
         )
 
     def _image(self, size: Size) -> str:
-        image = self.place.gpu_image if size.gpus else self.place.image
+        image = self.node_class.gpu_image if size.gpus else self.node_class.image
         if not image:
             raise VendorRefused("Cudo lists no image with NVIDIA's driver.", hint="Ask Cudo which images it has.")
         return image

@@ -19,7 +19,7 @@ from stockyard.providers.clouds.cudo.access import Access
 from stockyard.providers.clouds.cudo.making import Reconciler
 from stockyard.providers.clouds.cudo.marks import marks
 from stockyard.providers.clouds.cudo.values import MachineType
-from stockyard.providers.nodes.cudo import machine, place, topology, types
+from stockyard.providers.nodes.cudo import machine, node_class, topology, types
 from stockyard.providers.nodes.cudo.configuration import (
     CudoNodesConfig,
     data_center,
@@ -27,7 +27,7 @@ from stockyard.providers.nodes.cudo.configuration import (
     own_sizes,
     setting,
 )
-from stockyard.providers.nodes.cudo.place import Place
+from stockyard.providers.nodes.cudo.node_class import NodeClass
 
 _MAX_PROVIDERS = 64
 """Providers whose node types a process keeps. Each node group has one of its own, of a few types."""
@@ -88,9 +88,9 @@ class CudoNodes(NodeSource):
         if not offered:
             text = "What the account is offered is not known yet; there are no node types until it has been refreshed."
             return [Finding("/spec/cloudAccount", text, warning=True)]
-        places = sorted({kind.data_center for kind in offered})
-        if here not in places:
-            return [Finding("/spec/dataCenter", f"Cudo sells nothing in {here}. It does in {', '.join(places)}.")]
+        data_centers = sorted({kind.data_center for kind in offered})
+        if here not in data_centers:
+            return [Finding("/spec/dataCenter", f"Cudo sells nothing in {here}. It does in {', '.join(data_centers)}.")]
         if not types.matching(provider, offered):
             return [Finding("/spec/machineTypes", f"No machine type of {here} is named so.")]
         names = {node_type.bare for node_type in types.node_types(provider, offered)}
@@ -111,16 +111,18 @@ class CudoNodes(NodeSource):
         elsewhere."""
         cluster = topology.check(work.provider, work.cluster)
         if not topology.is_at_home(work.provider, cluster):
-            place.make_foreign(self._environment_reconciler(work), self._config.name_prefix, work.provider, cluster)
-        found_place = self._find(work)
-        network = f"network {found_place.network}" if found_place.network else "no network but the cluster's overlay"
-        text = f"Nodes stand in {network} in {found_place.data_center}."
-        return Outcome(True, text, facts=found_place.facts())
+            node_class.make_foreign(
+                self._environment_reconciler(work), self._config.name_prefix, work.provider, cluster
+            )
+        own_class = self._find(work)
+        network = f"network {own_class.network}" if own_class.network else "no network but the cluster's overlay"
+        text = f"Nodes stand in {network} in {own_class.data_center}."
+        return Outcome(True, text, facts=own_class.facts())
 
-    def _find(self, work: NodeWork | EnvironmentWork) -> Place:
+    def _find(self, work: NodeWork | EnvironmentWork) -> NodeClass:
         cluster = topology.check(work.provider, work.cluster)
         cudo = self._access.client(work.tenant, _account(work))
-        return place.find(cudo, work.provider, cluster, self._config.name_prefix, work.now)
+        return node_class.find(cudo, work.provider, cluster, self._config.name_prefix, work.now)
 
     def launch(self, work: NodeWork) -> Outcome:
         """See ``ports.nodes.NodeSource.launch``."""
@@ -128,7 +130,7 @@ class CudoNodes(NodeSource):
             raise NodeCouldNotBeProvisioned("The claim is not placed.")
         topology.check(work.provider, work.cluster)
         outputs = work.environment.outputs if work.environment is not None else {}
-        there = place.of_facts(outputs, work.provider) or self._find(work)
+        there = node_class.of_facts(outputs, work.provider) or self._find(work)
         return machine.Launch(self._reconciler(work), work, self._config, there).run()
 
     # See ``ports.nodes.HasTopology``.
@@ -151,7 +153,7 @@ class CudoNodes(NodeSource):
 
     def is_stale(self, environment: NodeEnvironment, provider: NodeProvider, now: datetime) -> bool:
         """See ``ports.nodes.GrowsOld``: there may be newer images, or the document has changed since."""
-        return place.is_stale(environment.outputs, provider, now, self._config.image_days)
+        return node_class.is_stale(environment.outputs, provider, now, self._config.image_days)
 
     def kubelet_args(self, provider: NodeProvider, placement: Placement) -> Mapping[str, str]:
         """See ``ports.nodes.Reserves``."""

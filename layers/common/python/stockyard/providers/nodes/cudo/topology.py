@@ -1,4 +1,4 @@
-"""Place and reach of a provider's machines: clusters of their own network, and all that have an overlay."""
+"""Location and reach of a provider's machines: clusters of their own network, and all that have an overlay."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str | None:
     is compared; its network tells the rest when the provider is set up for it."""
     if cluster is None:
         return f"Machines of node provider {provider.name} join a cluster; the claim names none."
-    place, account = location(provider)
+    data_center_id, account = location(provider)
     if is_at_home(provider, cluster) or cluster.settings.get(overlay.SETTING):
         return None
     home = f"in {cluster.place} of cloud account" if cluster.place else "in cloud account"
     return (
-        f"Node provider {provider.name} is in {place} of cloud account {account}, the cluster {home}"
+        f"Node provider {provider.name} is in {data_center_id} of cloud account {account}, the cluster {home}"
         f" {cluster.cloud_account_id}. Machines of another network need an overlay, which a cluster has from its"
         " creation."
     )
@@ -33,8 +33,8 @@ def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str | None:
 def is_at_home(provider: NodeProvider, cluster: Cluster) -> bool:
     """Whether the provider's machines stand in the cluster's own network. A cluster of another cloud has another
     account."""
-    place, account = location(provider)
-    return account == str(cluster.cloud_account_id) and cluster.place in ("", place)
+    data_center_id, account = location(provider)
+    return account == str(cluster.cloud_account_id) and cluster.place in ("", data_center_id)
 
 
 def check(provider: NodeProvider, cluster: Cluster | None) -> Cluster:
@@ -47,10 +47,10 @@ def check(provider: NodeProvider, cluster: Cluster | None) -> Cluster:
 
 def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str | None:  # noqa: ARG001
     """See ``ports.nodes.HasTopology.out_of_zone``. A data center is region and zone."""
-    place = data_center(provider)
-    if requirement.has(place):
+    data_center_id = data_center(provider)
+    if requirement.has(data_center_id):
         return None
-    return f"Machines of node provider {provider.name} stand in {place}; the claim asks for another zone."
+    return f"Machines of node provider {provider.name} stand in {data_center_id}; the claim asks for another zone."
 
 
 def zones(provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:  # noqa: ARG001

@@ -31,7 +31,7 @@ from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
 from stockyard.providers.clouds.aws.kinds.base import State
 from stockyard.providers.clouds.aws.resources.making import DesiredResource, Reconciler
-from stockyard.providers.nodes.ec2 import environment, fleet, managed, members, place, templates
+from stockyard.providers.nodes.ec2 import environment, fleet, managed, members, node_class, templates
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, pool, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import LaunchedMachine
 from stockyard.providers.nodes.ec2.overrides import bid_for, overrides, placement, types
@@ -101,19 +101,19 @@ class Launch:
         limits = {name: bid.limit(self.on_demand.get(name)) for name in named} if bid is not None else {}
         return {
             **({"max_prices": ",".join(f"{name}={limit}" for name, limit in limits.items() if limit)} if bid else {}),
-            **self._place().facts(),
+            **self._node_class().facts(),
             "asked_at": to_text(work.now),
             "capacity_type": capacity_type,
             "strategy": strategy(work.claim.properties, work.provider),
             "architectures": ",".join(f"{name}={architecture}" for name, architecture in architectures.items()),
         }
 
-    def _place(self) -> place.Place:
+    def _node_class(self) -> node_class.NodeClass:
         """As the environment found it, or anew when the provider's document has changed since."""
         work = self.work
         outputs = work.environment.outputs if work.environment else {}
         if outputs.get("provider_generation") == str(work.provider.generation):
-            return place.of_facts(outputs)
+            return node_class.of_facts(outputs)
         if work.cluster is None:
             raise NodeCouldNotBeProvisioned("The claim names no cluster.")
         return environment.find(self.reconciler, work.provider, work.cluster)
@@ -135,7 +135,7 @@ class Launch:
             role = managed.node_role(work.account, cluster, self.owner)
             managed.ensure_entry(self.reconciler.calls, self.owner, cluster, role, to_text(work.now))
         return templates.ensure(
-            self.reconciler.calls, self._template(place.of_facts(choice), str(choice["capacity_type"]))
+            self.reconciler.calls, self._template(node_class.of_facts(choice), str(choice["capacity_type"]))
         )
 
     def request(
@@ -150,7 +150,7 @@ class Launch:
         """Request to EC2 by a choice; ``first`` as in ``ways``. ``VendorRefused`` when there is no way."""
         entries = [entry.split("=") for entry in str(choice["architectures"]).split(",") if entry]
         capacity_type, strategy = str(choice["capacity_type"]), str(choice["strategy"]) or None
-        there, work = place.of_facts(choice), self.work
+        there, work = node_class.of_facts(choice), self.work
         if work.claim.control_plane and work.cluster is not None:
             marks = {**marks, **members.marks(work.cluster)}
         possible = overrides(work.claim, work.provider, there, dict(entries), capacity_type, strategy, first)
@@ -173,16 +173,16 @@ class Launch:
                 raise NotYetVisible(error.detail, code=error.code) from error
             raise
 
-    def _template(self, there: place.Place, capacity_type: str) -> templates.TemplateRequest:
+    def _template(self, there: node_class.NodeClass, capacity_type: str) -> templates.TemplateRequest:
         work, cluster = self.work, self.work.cluster
         if work.claim.control_plane and cluster is not None:
-            there = members.member_place(self.reconciler.calls, there, cluster, self.owner)
+            there = members.member_class(self.reconciler.calls, there, cluster, self.owner)
         return templates.TemplateRequest(
             owner=self.owner,
             label=label(work, capacity_type),
             provider=work.provider.name,
             spot=capacity_type == SPOT,
-            place=there,
+            node_class=there,
             user_data=self._user_data(there),
             since=to_text(work.now),
             key_pair=self._key_pair(),
@@ -205,7 +205,7 @@ class Launch:
         name = str(cluster.settings.get("key_pair") or "") if cluster is not None else ""
         return name if name and offerings.has_key_pair(self.reconciler.calls, name) else ""
 
-    def _user_data(self, there: place.Place) -> bytes:
+    def _user_data(self, there: node_class.NodeClass) -> bytes:
         cluster = self.work.cluster
         if cluster is not None and self.work.claim.control_plane:
             return members.user_data(self.config, cluster, self.owner)

@@ -26,7 +26,7 @@ from stockyard.providers.clouds.aws.resources import roles
 from stockyard.providers.clouds.aws.resources.child_names import cluster_name, role_name
 from stockyard.providers.clouds.aws.resources.making import DesiredResource, Reconciler
 from stockyard.providers.nodes.ec2.configuration import setting
-from stockyard.providers.nodes.ec2.place import Place, images_of, usable_subnets
+from stockyard.providers.nodes.ec2.node_class import NodeClass, images_of, usable_subnets
 
 ACCESS = borrowed("node_access")
 """That the role of a cluster's nodes may join: an entry of the cluster's, which goes with it."""
@@ -43,8 +43,8 @@ def joins(cluster: Cluster | None) -> bool:
     return cluster is not None and cloud_kinds.is_managed(cluster.driver)
 
 
-def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Owner, now: datetime) -> Place:
-    """As ``place.find``: the private subnets of the cluster's network, its own security group, EKS's images."""
+def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Owner, now: datetime) -> NodeClass:
+    """As ``node_class.find``: the private subnets of the cluster's network, its own security group, EKS's images."""
     try:
         shown_cluster = calls.call("eks", "describe_cluster", name=cluster_name(cluster))["cluster"]
     except VendorNotFound as error:
@@ -53,7 +53,7 @@ def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Own
     usable = usable_subnets(calls, provider, cluster, str(network["vpcId"]))
     named = setting(provider, "image")
     images, device = images_of(calls, provider) if named else (_images(calls, cluster), ROOT_DEVICE)
-    return Place(
+    return NodeClass(
         zones={subnet.id: subnet.zone for subnet in usable},
         security_groups=tuple(setting(provider, "securityGroups") or (str(network["clusterSecurityGroupId"]),)),
         instance_profile=setting(provider, "instanceProfile") or profile_name(owner),
@@ -150,7 +150,7 @@ def suffix_of(claim: NodeClaim) -> str:
     return f"-{hashlib.sha256(json.dumps(flags).encode()).hexdigest()[:_DIGITS]}" if flags else ""
 
 
-def user_data(cluster: Cluster, claim: NodeClaim, place: Place, api_url: str) -> bytes:
+def user_data(cluster: Cluster, claim: NodeClaim, node_class: NodeClass, api_url: str) -> bytes:
     """User data of EKS's image, which computes how many pods have an address: the configuration of its node, and a
     script by which the machine tells Stockyard at ``api_url`` that EC2 takes it back."""
     if not cluster.endpoint or not cluster.certificate_authority:
@@ -160,7 +160,7 @@ def user_data(cluster: Cluster, claim: NodeClaim, place: Place, api_url: str) ->
             "name": cluster_name(cluster),
             "apiServerEndpoint": cluster.endpoint,
             "certificateAuthority": cluster.certificate_authority,
-            "cidr": place.service_cidr,
+            "cidr": node_class.service_cidr,
         }
     }
     flags = flags_of(claim)

@@ -11,17 +11,17 @@ from stockyard.machines import control_plane
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.kinds import dlm as dlm_kinds
-from stockyard.providers.nodes.ec2 import place
+from stockyard.providers.nodes.ec2 import node_class
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig
-from stockyard.providers.nodes.ec2.place import Place
+from stockyard.providers.nodes.ec2.node_class import NodeClass
 
 GROUP = "security_group/control-plane"
 """What the cluster's own tags call the group that lets the balancer in."""
 
 
-def member_place(calls: Calls, there: Place, cluster: Cluster, owner: tags.Owner) -> Place:
-    """The place of nodes as one for members. ``NotYetVisible`` while the control plane's group is not shown."""
-    group = str(place.group_of(calls, cluster, owner, GROUP)["GroupId"])
+def member_class(calls: Calls, there: NodeClass, cluster: Cluster, owner: tags.Owner) -> NodeClass:
+    """The node class as one for members. ``NotYetVisible`` while the control plane's group is not shown."""
+    group = str(node_class.group_of(calls, cluster, owner, GROUP)["GroupId"])
     kind = "ctrl-instance-profile" if cluster.settings.get("cloud_controllers") else "instance-profile"
     node_groups = tuple(other for other in there.security_groups if other != group)
     return replace(

@@ -14,7 +14,7 @@ from stockyard.domain.values.requirements import ZONE, Requirements
 from stockyard.errors import NodeCouldNotBeProvisioned, VendorRefused
 from stockyard.providers.clouds.aws.catalog.images import has_gpu_image
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED, Override
-from stockyard.providers.nodes.ec2.place import Place
+from stockyard.providers.nodes.ec2.node_class import NodeClass
 
 
 def placement(claim: NodeClaim) -> Placement:
@@ -36,7 +36,7 @@ def types(claim: NodeClaim, provider: NodeProvider, capacity_type: str) -> list[
 def overrides(
     claim: NodeClaim,
     provider: NodeProvider,
-    place: Place,
+    node_class: NodeClass,
     architectures: Mapping[str, str],
     capacity_type: str,
     strategy: str | None,
@@ -48,19 +48,19 @@ def overrides(
     types as well. ``first`` decides with which, instead of the claim's id. ``VendorRefused`` when nothing is left.
     """
     offset = int(hashlib.sha256((first or claim.id).encode()).hexdigest()[:8], 16)
-    requirement = by_name(Requirements.of(claim.requirements), place.zone_ids).get(ZONE)
-    zones = [zone for zone in place.by_zone if requirement is None or requirement.has(zone)]
+    requirement = by_name(Requirements.of(claim.requirements), node_class.zone_ids).get(ZONE)
+    zones = [zone for zone in node_class.by_zone if requirement is None or requirement.has(zone)]
     # What is refused to a claim in the zones that it names says nothing of the others.
-    named = requirement is not None and not requirement.complement and requirement.values <= set(place.by_zone)
-    narrowed = named and len(zones) < len(place.by_zone)
-    subnets = {zone: _turned(place.by_zone[zone], offset)[0] for zone in zones}
+    named = requirement is not None and not requirement.complement and requirement.values <= set(node_class.by_zone)
+    narrowed = named and len(zones) < len(node_class.by_zone)
+    subnets = {zone: _turned(node_class.by_zone[zone], offset)[0] for zone in zones}
     offered = {
         option.type_of(provider.name): option.zones
         for option in placement(claim).options
         if option.capacity_type == capacity_type
     }
     names = _of_one_disk(
-        [name for name in types(claim, provider, capacity_type) if architectures.get(name) in place.images]
+        [name for name in types(claim, provider, capacity_type) if architectures.get(name) in node_class.images]
     )
     if strategy == DIVERSIFIED and capacity_type == ON_DEMAND:
         names = _turned(names, offset)
@@ -69,7 +69,7 @@ def overrides(
             name,
             zone,
             subnets[zone],
-            place.images[architectures[name]],
+            node_class.images[architectures[name]],
             anywhere=ANY in offered[name] and not narrowed,
         )
         for name in names
@@ -78,7 +78,7 @@ def overrides(
     )
     if not possible:
         raise VendorRefused(
-            f"no subnet of {', '.join(place.by_zone)} and image for {', '.join(place.images)} serves"
+            f"no subnet of {', '.join(node_class.by_zone)} and image for {', '.join(node_class.images)} serves"
             f" {', '.join(offered)}",
             hint="Name more subnets or another image in the node provider, ask for another zone or type, or update the"
             " template of the account.",

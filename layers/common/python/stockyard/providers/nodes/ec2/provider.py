@@ -18,7 +18,7 @@ from stockyard.providers.clouds.aws.catalog import reserved
 from stockyard.providers.clouds.aws.catalog.images import kind_of
 from stockyard.providers.clouds.aws.catalog.type_labels import ZONE_ID
 from stockyard.providers.clouds.aws.sessions import OpenSecrets, SessionFactory, Sessions
-from stockyard.providers.nodes.ec2 import catalogue, environment, machine, place, together, topology
+from stockyard.providers.nodes.ec2 import catalogue, environment, machine, node_class, together, topology
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region, setting, strategy
 from stockyard.providers.nodes.ec2.fleet import DIVERSIFIED
 from stockyard.providers.nodes.ec2.looks import Looks
@@ -157,7 +157,7 @@ class Ec2Nodes(NodeSource):
 
     def is_stale(self, environment: NodeEnvironment, provider: NodeProvider, now: datetime) -> bool:
         """See ``ports.nodes.GrowsOld``: the publisher's images are old, or the document has changed since."""
-        return place.is_stale(environment.outputs, provider, now, self._config.image_days)
+        return node_class.is_stale(environment.outputs, provider, now, self._config.image_days)
 
     def console(self, work: NodeWork) -> str | None:
         """See ``ports.nodes.ShowsNodeConsole``."""

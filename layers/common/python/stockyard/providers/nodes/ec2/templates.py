@@ -20,7 +20,7 @@ from stockyard.providers.clouds.aws.catalog import images
 from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
 from stockyard.providers.clouds.aws.errors import DUPLICATE
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
-from stockyard.providers.nodes.ec2.place import Place
+from stockyard.providers.nodes.ec2.node_class import NodeClass
 
 _KIND = ec2_kinds.LAUNCH_TEMPLATE
 CONTENT = "stockyard:content"
@@ -47,7 +47,7 @@ class TemplateRequest:
     label: str
     provider: str
     spot: bool
-    place: Place
+    node_class: NodeClass
     user_data: bytes
     since: str
     key_pair: str = ""
@@ -129,12 +129,12 @@ def _make(calls: Calls, request: TemplateRequest, name: str, content: str, data:
 
 
 def _data(request: TemplateRequest) -> dict[str, Any]:
-    place = request.place
+    node_class = request.node_class
     return {
-        "ImageId": next(iter(place.images.values())),
-        "IamInstanceProfile": {"Name": place.instance_profile},
-        "SecurityGroupIds": list(place.security_groups),
-        "BlockDeviceMappings": [images.root_volume(place.root_device, request.disk_gib, request.volume_key)],
+        "ImageId": next(iter(node_class.images.values())),
+        "IamInstanceProfile": {"Name": node_class.instance_profile},
+        "SecurityGroupIds": list(node_class.security_groups),
+        "BlockDeviceMappings": [images.root_volume(node_class.root_device, request.disk_gib, request.volume_key)],
         # The machine reads there which claim it is; such an instance has no tag with a slash in its key.
         "MetadataOptions": {
             **images.METADATA,

@@ -1,4 +1,4 @@
-"""Place and reach of a provider's machines: without an overlay, clusters of their own network."""
+"""Location and reach of a provider's machines: without an overlay, clusters of their own network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stockyard.domain.values.requirements import Requirement
 from stockyard.errors import NodeCouldNotBeProvisioned
 from stockyard.providers.clouds.aws import DEFAULT_REGION
 from stockyard.providers.clouds.aws.catalog.images import architecture_of
-from stockyard.providers.nodes.ec2 import place
+from stockyard.providers.nodes.ec2 import node_class
 from stockyard.providers.nodes.ec2.configuration import region, setting
 
 
@@ -25,8 +25,8 @@ def out_of_reach(provider: NodeProvider, cluster: Cluster | None) -> str | None:
         return f"Machines of node provider {provider.name} join a cluster; the claim names none."
     there = location(provider)
     # A cluster of another cloud stands in no region, and in an account of that cloud.
-    place = cluster.place or str(cluster.settings.get("region_name") or DEFAULT_REGION)
-    home = (place, str(cluster.cloud_account_id))
+    cluster_region = cluster.place or str(cluster.settings.get("region_name") or DEFAULT_REGION)
+    home = (cluster_region, str(cluster.cloud_account_id))
     if there == home:
         return None
     return (
@@ -50,14 +50,14 @@ def zones_of(provider: NodeProvider, environment: NodeEnvironment | None) -> fro
     outputs = environment.outputs if environment is not None else {}
     if outputs.get("provider_generation") != str(provider.generation):
         return frozenset()
-    return frozenset(place.of_facts(outputs).by_zone)
+    return frozenset(node_class.of_facts(outputs).by_zone)
 
 
 def architectures(provider: NodeProvider, environment: NodeEnvironment | None) -> frozenset[str]:
     """See ``ports.nodes.NeedsImages``: as the cluster's environment found the images, for the document as it is."""
     if environment is None or not zones_of(provider, environment):
         return frozenset()
-    return frozenset(map(architecture_of, place.of_facts(environment.outputs).images))
+    return frozenset(map(architecture_of, node_class.of_facts(environment.outputs).images))
 
 
 def zone_ids(provider: NodeProvider, environment: NodeEnvironment | None) -> Mapping[str, str]:
@@ -65,7 +65,7 @@ def zone_ids(provider: NodeProvider, environment: NodeEnvironment | None) -> Map
     known_zones = zones_of(provider, environment)
     if environment is None or not known_zones:
         return {}
-    return place.of_facts(environment.outputs).zone_ids
+    return node_class.of_facts(environment.outputs).zone_ids
 
 
 def out_of_zone(provider: NodeProvider, environment: NodeEnvironment | None, requirement: Requirement) -> str | None:

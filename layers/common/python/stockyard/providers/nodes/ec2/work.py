@@ -16,9 +16,9 @@ from stockyard.providers.clouds.aws.sessions import Sessions
 from stockyard.providers.nodes.ec2.configuration import Ec2NodesConfig, region
 from stockyard.providers.nodes.ec2.managed import ACCESS
 
-PLACE, REBOOT = borrowed("node_place"), borrowed("reboot")
+NODE_CLASS, REBOOT = borrowed("node_place"), borrowed("reboot")
 """Where a cluster's nodes stand, as found once; and that an operation has rebooted a machine."""
-_ALL = (ec2_kinds.INSTANCE, PLACE, REBOOT, ACCESS, iam_kinds.INSTANCE_PROFILE)
+_ALL = (ec2_kinds.INSTANCE, NODE_CLASS, REBOOT, ACCESS, iam_kinds.INSTANCE_PROFILE)
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}
 _LOST = "Delete the claim; another one gets another machine."
 

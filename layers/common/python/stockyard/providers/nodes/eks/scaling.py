@@ -161,9 +161,9 @@ def failure_after(
     """Final failure after a moment that ``newest_activity`` has told: the group tries it again for ever, its claims do
     not. A zone without a machine is no failure while there are others in ``zones``: the group tries them next."""
     untried_zones, scarce = set(zones), None
-    for message, place in _failures_after(shown_activities, moment):
+    for message, failure_zone in _failures_after(shown_activities, moment):
         error = error_of(message)
-        zone = _zone_of(message) or (place if scarcity(error.code, message) == "addresses" else "")
+        zone = _zone_of(message) or (failure_zone if scarcity(error.code, message) == "addresses" else "")
         if zone and untried_zones:
             untried_zones.discard(zone)
             scarce = error if scarce is None or isinstance(error, InsufficientCapacity) else scarce

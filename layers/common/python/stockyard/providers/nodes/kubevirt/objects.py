@@ -29,8 +29,8 @@ class MachineObjects:
         """The VirtualMachine, if it is there and ours. Raises ``VendorRefused`` for somebody else's of that name."""
         there = self.api.get(API_VERSION, KIND, self.names.machine, self.names.namespace)
         if there is not None and not self._is_ours(there):
-            place = f"{self.names.machine} in namespace {self.names.namespace}"
-            raise VendorRefused(f"There is another {KIND} {place}.")
+            subject = f"{self.names.machine} in namespace {self.names.namespace}"
+            raise VendorRefused(f"There is another {KIND} {subject}.")
         return there
 
     def instance(self) -> Object | None:

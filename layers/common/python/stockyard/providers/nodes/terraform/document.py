@@ -100,7 +100,7 @@ class GitSource(Camel):
     extra_env: Annotated[list[Variable], Field(max_length=64)] | None = None
 
     @model_validator(mode="after")
-    def _at_one_place(self) -> Self:
+    def _at_one_reference(self) -> Self:
         one_of(self, ("branch", "commit", "tag"), needed=False)
         return self
 

@@ -83,9 +83,9 @@ def _synced(run: ProviderRun | None, template: Template, fingerprint: str, *, st
         return "False", ERRORS.get(run.end or "lost", "RunFailed"), run.error or "The run failed."
     if run.fingerprint is not None and run.fingerprint != fingerprint:
         return "False", "TemplateChanged", "The template or the properties are others than were applied."
-    if template.place is not None and template.head is not None and run.commit not in (None, template.head):
+    if template.moving_source is not None and template.head is not None and run.commit not in (None, template.head):
         moved = f"from {str(run.commit)[:12]} to {template.head[:12]}"
-        return "False", "TemplateMoved", f"{template.place.name} has moved {moved}."
+        return "False", "TemplateMoved", f"{template.moving_source.name} has moved {moved}."
     return "True", "Synced", "What was applied is what the document says."
 
 

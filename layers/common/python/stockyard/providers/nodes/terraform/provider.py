@@ -26,10 +26,10 @@ from stockyard.ports.node_work import (
     PlannedRun,
     Prepared,
     RunTimes,
-    TemplatePlace,
+    TemplateSource,
 )
 from stockyard.ports.nodes import NodeSource
-from stockyard.ports.runs import NewRun, Runner, RunnerPlace, Runs
+from stockyard.ports.runs import NewRun, Runner, RunnerAccount, Runs
 from stockyard.providers.nodes.terraform import credentials, environments, templates, variables
 from stockyard.providers.nodes.terraform.accounts import (
     operator_account,
@@ -219,25 +219,25 @@ class TerraformNodes(NodeSource):
         """See ``ports.nodes.MakesByRuns``."""
         return planned_run(node)
 
-    def template_places(self, provider: NodeProvider) -> Sequence[TemplatePlace]:
+    def template_sources(self, provider: NodeProvider) -> Sequence[TemplateSource]:
         """See ``ports.nodes.FollowsTemplates``: branches and tags of repositories."""
-        return templates.places_of(provider)
+        return templates.sources_of(provider)
 
-    def newest(self, place: TemplatePlace) -> str:
+    def newest(self, template: TemplateSource) -> str:
         """See ``ports.nodes.FollowsTemplates``: the commit, asked over git's smart HTTP."""
         if self._repositories is None:
             raise VendorUnavailable("Repositories are not followed here.")
-        return self._repositories.commit_at(*templates.reference_of(place))
+        return self._repositories.commit_at(*templates.reference_of(template))
 
     def moved(self, work: NodeWork) -> str | None:
         """See ``ports.nodes.FollowsTemplates``."""
         template = templates.of_type(work.provider, _placed(work)[0])
         state = self._runs_of(work.tenant).state(_workspace(work))
-        if template is None or template.place is None or template.head is None or state is None:
+        if template is None or template.moving_source is None or template.head is None or state is None:
             return None
         if state.commit in (None, template.head):
             return None
-        return f"{template.place.name} has moved from {str(state.commit)[:12]} to {template.head[:12]}."
+        return f"{template.moving_source.name} has moved from {str(state.commit)[:12]} to {template.head[:12]}."
 
     def tagged(self, provider: NodeProvider, installation: str, tenant: str) -> Sequence[Tagged]:  # noqa: ARG002
         """Nothing: what a template makes is known by its state, and that by the claim's ledger."""
@@ -344,19 +344,19 @@ class TerraformNodes(NodeSource):
         return work.tenant, runner_account(self._store_of(work.tenant), work.provider, work.account)
 
     def _running(self, work: NodeWork | EnvironmentWork) -> Running:
-        return Running(self._runs_of(work.tenant), self._runner, partial(self._place, work), work.now)
+        return Running(self._runs_of(work.tenant), self._runner, partial(self._runner_account, work), work.now)
 
-    def _place(self, work: NodeWork | EnvironmentWork, recorded: RunAccount | None) -> RunnerPlace:
-        """Place of runs: of the account on record, else as the document says."""
+    def _runner_account(self, work: NodeWork | EnvironmentWork, recorded: RunAccount | None) -> RunnerAccount:
+        """Account of runs: the one on record, else as the document says."""
         if recorded is None:
             tenant, account = self._account(work)
-            return RunnerPlace(tenant, account, region_of(work.provider, account, self._config.region), work.session)
+            return RunnerAccount(tenant, account, region_of(work.provider, account, self._config.region), work.session)
         kept_account = self._store_of(recorded.tenant).get(CloudAccount, recorded.number)
         if kept_account is None:
             raise NodeCouldNotBeProvisioned(
                 f"The template was applied in cloud account {recorded.number}, which is not registered any more."
             )
-        return RunnerPlace(recorded.tenant, kept_account, recorded.region, work.session)
+        return RunnerAccount(recorded.tenant, kept_account, recorded.region, work.session)
 
 
 def _new(work: NodeWork | EnvironmentWork, workspace: str, command: str) -> NewRun:

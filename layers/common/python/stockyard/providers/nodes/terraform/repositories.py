@@ -75,13 +75,13 @@ class Repositories:
 
 
 def _moved(url: str, location: str) -> str:
-    """The place that a repository is moved to, on the same host: another one would be called without a guard of its
+    """The URL that a repository is moved to, on the same host: another one would be called without a guard of its
     own."""
-    place = urljoin(url, location)
-    before, after = urlsplit(url), urlsplit(place)
+    target = urljoin(url, location)
+    before, after = urlsplit(url), urlsplit(target)
     if (before.scheme, before.netloc) != (after.scheme, after.netloc):
         raise VendorRefused("The repository is moved to another host: name it there.", code="Moved")
-    return place
+    return target
 
 
 def _bounded(answer: httpx.Response, ends: float) -> Iterator[bytes]:

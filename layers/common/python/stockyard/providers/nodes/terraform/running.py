@@ -12,7 +12,7 @@ from stockyard.domain.run_records import ProviderRun, RunAccount
 from stockyard.domain.values import times
 from stockyard.errors import RunFailed, RunInterrupted, RunKilled, RunLost
 from stockyard.ports import Outcome
-from stockyard.ports.runs import NewRun, Runner, RunnerPlace, Runs, RunStart
+from stockyard.ports.runs import NewRun, Runner, RunnerAccount, Runs, RunStart
 from stockyard.providers.nodes.terraform.program import program
 
 END_SECONDS = 600
@@ -52,8 +52,8 @@ class Running:
 
     runs: Runs
     runner: Runner
-    place: Callable[[RunAccount | None], RunnerPlace]
-    """Place of a run with that account on record; None: as the provider's document says now."""
+    runner_account: Callable[[RunAccount | None], RunnerAccount]
+    """Account and region of a run with that account on record; None: as the provider's document says now."""
     now: datetime
 
     def step(self, work: RunWork) -> ProviderRun | Outcome:
@@ -92,14 +92,16 @@ class Running:
         else:
             current = self.runs.lost(current, "The run was not needed any more before it began.")
             if current.status == "ended" and current.vendor_id is not None:
-                self.runner.stop(self.place(current.account), current.vendor_id)
+                self.runner.stop(self.runner_account(current.account), current.vendor_id)
         return None if current.status == "ended" else self._wait(current)
 
     def _created(self, work: RunWork) -> ProviderRun:
         """Create the run. What was made in an account is compared and removed there."""
         state = self.runs.state(work.new.workspace)
-        place = self.place(state.account if state is not None and (state.is_touched or state.is_unsure) else None)
-        account = RunAccount(place.tenant, place.account.id, place.region)
+        target = self.runner_account(
+            state.account if state is not None and (state.is_touched or state.is_unsure) else None
+        )
+        account = RunAccount(target.tenant, target.account.id, target.region)
         task = work.task() if work.task is not None else None
         return self.runs.create(replace(work.new, task=task, account=account))
 
@@ -109,18 +111,18 @@ class Running:
             return run
         variables = {"STOCKYARD_RUN_URL": self.runs.url(run), "STOCKYARD_RUN_TOKEN": self.runs.token(run)}
         start = RunStart(run.id, program(), variables, work.secret_variables, work.limit_seconds)
-        return self.runs.started(run, self.runner.start(self.place(run.account), start))
+        return self.runs.started(run, self.runner.start(self.runner_account(run.account), start))
 
     def _looked_at(self, run: ProviderRun, work: RunWork | None) -> ProviderRun:
         run = self._started(run, work)
         if run.vendor_id is None or run.status == "ended":
             return run
-        place = self.place(run.account)
-        state = self.runner.state(place, run.vendor_id)
+        target = self.runner_account(run.account)
+        state = self.runner.state(target, run.vendor_id)
         if state.phase != "ended":
             return run
         reason = state.reason or "Its machine ended."
-        words = " ".join(self.runner.log(place, run.vendor_id)[-3:]) if run.status != "begun" else ""
+        words = " ".join(self.runner.log(target, run.vendor_id)[-3:]) if run.status != "begun" else ""
         return self.runs.lost(run, f"The run ended without telling how. {reason} {words}".strip())
 
     def _wait(self, run: ProviderRun) -> Outcome:

@@ -15,7 +15,7 @@ from typing import Any
 from stockyard.domain.nodes.declared_types import block_of
 from stockyard.domain.records import NodeProvider
 from stockyard.domain.values import durations
-from stockyard.ports.node_work import TemplatePlace
+from stockyard.ports.node_work import TemplateSource
 
 INFRASTRUCTURE, KUBERNETES, ONLY = "infrastructure", "kubernetes", "environment"
 """Stages of an environment; the last is the one of the old form, which has a single template."""
@@ -28,34 +28,34 @@ TIMEOUT_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """One template of a document: written there, or the place of a repository."""
+    """One template of a document: written there, or one in a repository."""
 
     inline: str | None
     git: Mapping[str, Any] | None
     timeout_seconds: int
     head: str | None = None
-    """Commit that its place in a repository was at when somebody last looked; None where nobody does or it is not
+    """Commit that its source in a repository was at when somebody last looked; None where nobody does or it is not
     known."""
 
     @property
     def fingerprint(self) -> str:
-        """Fingerprint of what the document says and where a branch is: another text, place or commit has another."""
+        """Fingerprint of what the document says and where a branch is: another text, source or commit has another."""
         parts = [self.inline, self.git, *([self.head] if self.head else [])]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def stage_fingerprint(self, properties: Mapping[str, str]) -> str:
-        """Fingerprint of a stage of an environment: of the text or the place, and of the properties given."""
+        """Fingerprint of a stage of an environment: of the text or the source, and of the properties given."""
         parts = [self.inline, self.git, dict(properties)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
-    def place(self) -> TemplatePlace | None:
+    def moving_source(self) -> TemplateSource | None:
         """The branch or the tag that it comes from; None of a template that stands still."""
         if self.git is None or self.git.get("commit"):
             return None
         interval = durations.seconds(self.git.get("fetchInterval") or "") or INTERVAL_SECONDS
         short = self._ref().removeprefix("refs/heads/").removeprefix("refs/tags/")
-        return TemplatePlace(
+        return TemplateSource(
             f"{self.git['repository']} {self._ref()}",
             f"{short} of {self.git['repository']}",
             max(interval, SHORTEST_INTERVAL_SECONDS),
@@ -68,17 +68,17 @@ class Template:
         if self.git is None:
             return {"files": _archive({"main.tf": self.inline or ""})}
         fixed = self.git.get("commit") or self.head
-        place = {
+        git_source = {
             "repository": self.git["repository"],
             "commit": fixed,
             "ref": None if fixed else self._ref(),
             "sub_path": self.git.get("subPath"),
             "plain": self.git["repository"].startswith("http://"),
         }
-        return {"git": place}
+        return {"git": git_source}
 
     def document(self) -> dict[str, Any]:
-        """The template for who has the right to read the provider: its text, or its place in a repository without the
+        """The template for who has the right to read the provider: its text, or its source in a repository without the
         name of the credentials. The commit is the one that is known."""
         if self.git is None:
             return {"inline": self.inline or ""}
@@ -120,27 +120,27 @@ def of_nodes(provider: NodeProvider) -> list[Template]:
     return [template for name in names if (template := of_type(provider, name)) is not None]
 
 
-def places_of(provider: NodeProvider) -> list[TemplatePlace]:
+def sources_of(provider: NodeProvider) -> list[TemplateSource]:
     """Every branch and tag that templates of the document come from, each once; the shortest interval counts."""
-    places: dict[str, TemplatePlace] = {}
+    sources: dict[str, TemplateSource] = {}
     for template in all_of(provider):
-        place = template.place
-        if place is not None:
-            other = places.get(place.key, place)
-            places[place.key] = min(place, other, key=lambda each: (each.blocker is not None, each.interval_seconds))
-    return list(places.values())
+        source = template.moving_source
+        if source is not None:
+            other = sources.get(source.key, source)
+            sources[source.key] = min(source, other, key=lambda each: (each.blocker is not None, each.interval_seconds))
+    return list(sources.values())
 
 
-def reference_of(place: TemplatePlace) -> tuple[str, str]:
-    """The repository of a place, and the reference there."""
-    repository, _, reference = place.key.rpartition(" ")
+def reference_of(source: TemplateSource) -> tuple[str, str]:
+    """The repository of a source, and the reference there."""
+    repository, _, reference = source.key.rpartition(" ")
     return repository, reference
 
 
 def _template(provider: NodeProvider, document: Mapping[str, Any]) -> Template:
     timeout = durations.seconds(document.get("timeout") or "") or TIMEOUT_SECONDS
     template = Template(document.get("inline"), document.get("git"), timeout)
-    head = provider.template_revisions.get(template.place.key) if template.place is not None else None
+    head = provider.template_revisions.get(template.moving_source.key) if template.moving_source is not None else None
     return replace(template, head=head)
 
 

@@ -57,7 +57,7 @@ def has_key_pair(calls: Calls, name: str) -> bool:
     return bool(calls.described_items("describe_key_pairs", "KeyPairs", KeyNames=[name]))
 
 
-def places(calls: Calls, names: Sequence[str], *, zones: bool = False) -> set[tuple[str, str]]:
+def offered_locations(calls: Calls, names: Sequence[str], *, zones: bool = False) -> set[tuple[str, str]]:
     """The types that are offered, each with the region or, with ``zones``, with each zone that has it."""
     offers: set[tuple[str, str]] = set()
     for start in range(0, len(names), _NAMES):

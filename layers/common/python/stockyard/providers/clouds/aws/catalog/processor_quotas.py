@@ -128,9 +128,9 @@ def _of_need(account: _Account, need: MachineNeed) -> Iterator[Finding]:
         account.claimed_vcpus[code] += size
 
 
-def text(place: str, code: str, quota: float, noun: str, used: int, needed: str) -> str:
+def text(location: str, code: str, quota: float, noun: str, used: int, needed: str) -> str:
     """Words of a finding about a quota."""
     return (
-        f"The account has {used} of {quota:g} {noun} in {place} in use (quota {code}), and the cluster needs {needed}."
-        " Ask AWS to raise the quota, or use what is there."
+        f"The account has {used} of {quota:g} {noun} in {location} in use (quota {code}), and the cluster needs"
+        f" {needed}. Ask AWS to raise the quota, or use what is there."
     )

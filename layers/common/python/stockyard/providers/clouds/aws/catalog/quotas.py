@@ -125,8 +125,8 @@ def _services(calls: Calls, need: ServiceNeed) -> Iterator[Finding]:
         if needed:
             used = sum(1 for _ in calls.pages(*listing))
             there = replace(calls, region=IAM_REGION) if row[0] == "iam" else calls
-            place = "the account" if row[0] == "iam" else ""
-            yield from _count(there, pointer, row, used, needed, place)
+            location = "the account" if row[0] == "iam" else ""
+            yield from _count(there, pointer, row, used, needed, location)
     if need.lifecycle_policies:
         used = len(calls.call("dlm", "get_lifecycle_policies")["Policies"])
         if used + need.lifecycle_policies > MOST_LIFECYCLE_POLICIES:
@@ -148,22 +148,22 @@ def _nat_gateways(calls: Calls, pointer: str, zones: Sequence[str]) -> Iterator[
     subnets = [str(gateway["SubnetId"]) for gateway in described if gateway.get("SubnetId")]
     if subnets:
         of_gateways = [{"Name": "subnet-id", "Values": sorted(set(subnets))}]
-        places = {
+        zones_by_subnet = {
             str(subnet["SubnetId"]): str(subnet["AvailabilityZone"])
             for subnet in calls.pages("ec2", "describe_subnets", "Subnets", Filters=of_gateways)
         }
-        used.update(places.get(subnet, "") for subnet in subnets)
+        used.update(zones_by_subnet.get(subnet, "") for subnet in subnets)
     for zone in zones:
-        yield from _count(calls, pointer, NAT_GATEWAYS, used[zone], place=zone)
+        yield from _count(calls, pointer, NAT_GATEWAYS, used[zone], location=zone)
 
 
 def _count(
-    calls: Calls, pointer: str, row: tuple[str, str, str], used: int, needed: int = 1, place: str = ""
+    calls: Calls, pointer: str, row: tuple[str, str, str], used: int, needed: int = 1, location: str = ""
 ) -> Iterator[Finding]:
     service, code, noun = row
     limit = quota(calls, service, code)
     if used + needed > limit:
-        yield Finding(pointer, text(place or calls.region, code, limit, noun, used, str(needed)))
+        yield Finding(pointer, text(location or calls.region, code, limit, noun, used, str(needed)))
 
 
 def quota(calls: Calls, service: str, code: str) -> float:

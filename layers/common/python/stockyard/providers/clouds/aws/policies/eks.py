@@ -9,7 +9,7 @@ from stockyard.domain.records import CloudAccount
 from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
 from stockyard.providers.clouds.aws.policies.eks_roles import ATTACHED, managed_boundary_name
 from stockyard.providers.clouds.aws.policies.statements import (
-    Place,
+    ArnScope,
     Statement,
     allow,
     both,
@@ -67,7 +67,7 @@ MADE_BY_EKS, GROUP_OF_EKS = "eks:cluster-name", "aws:eks:cluster-name"
 """Tags with the cluster's name that EKS gives: to machines and their scaling groups, and to its security group."""
 
 
-def clusters(here: Place, installation: str, prefix: str) -> list[Statement]:
+def clusters(here: ArnScope, installation: str, prefix: str) -> list[Statement]:
     """Rights over clusters on EKS with all their parts, and over the parts of EC2 for them."""
     request_tagged, thing_tagged = in_request(installation), on_thing(installation)
     every = [here.arn("eks", f"{kind}/*") for kind in THINGS]
@@ -93,7 +93,7 @@ def clusters(here: Place, installation: str, prefix: str) -> list[Statement]:
     ]
 
 
-def placement(here: Place, installation: str) -> list[Statement]:
+def placement(here: ArnScope, installation: str) -> list[Statement]:
     """Placement groups of ours, in which machines with EFA stand close to each other."""
     request_tagged, thing_tagged = in_request(installation), on_thing(installation)
     group = [here.arn("ec2", "placement-group/*")]
@@ -112,7 +112,7 @@ def marked(installation: str, prefix: str, tag: str) -> dict[str, Any]:
     return {**in_request(installation), "StringLike": named, **not_of_others(installation)}
 
 
-def roles(here: Place, installation: str, account: CloudAccount, prefix: str) -> list[Statement]:
+def roles(here: ArnScope, installation: str, account: CloudAccount, prefix: str) -> list[Statement]:
     """Roles within the boundary of such clusters, with policies of AWS that are named; those of people; and those that
     services make for themselves."""
     role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-role")
@@ -136,7 +136,7 @@ def roles(here: Place, installation: str, account: CloudAccount, prefix: str) ->
     ]
 
 
-def files(here: Place, installation: str) -> list[Statement]:
+def files(here: ArnScope, installation: str) -> list[Statement]:
     """File systems and their mount targets, whose interfaces EFS makes in the caller's name."""
     request_tagged, thing_tagged = in_request(installation), on_thing(installation)
     system, interface = [here.arn("elasticfilesystem", "file-system/*")], here.arn("ec2", "network-interface/*")
@@ -162,7 +162,7 @@ def files(here: Place, installation: str) -> list[Statement]:
     ]
 
 
-def groups(here: Place, installation: str, prefix: str) -> list[Statement]:
+def groups(here: ArnScope, installation: str, prefix: str) -> list[Statement]:
     """The scaling groups behind our node groups: how many machines they have, whose each is, which of them goes; and
     what machines beside them start from."""
     group = [here.arn("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")]
@@ -207,7 +207,7 @@ def _efs(*names: str) -> list[str]:
     return [f"elasticfilesystem:{name}" for name in names]
 
 
-def _linked(here: Place) -> list[Statement]:
+def _linked(here: ArnScope) -> list[Statement]:
     arns = {service: here.arn("iam", f"role/aws-service-role/{service}/{name}") for service, name in LINKED.items()}
     named = {"StringEquals": {"iam:AWSServiceName": sorted(LINKED)}}
     return [
@@ -220,12 +220,12 @@ def _linked(here: Place) -> list[Statement]:
     ]
 
 
-def _bare(here: Place, service: str) -> str:
+def _bare(here: ArnScope, service: str) -> str:
     """The ARN of a service's role without its path."""
     return here.arn("iam", f"role/{LINKED[service]}")
 
 
-def _network(here: Place, installation: str, prefix: str) -> list[Statement]:
+def _network(here: ArnScope, installation: str, prefix: str) -> list[Statement]:
     group, thing_tagged = here.arn("ec2", "security-group/*"), on_thing(installation)
     return [
         allow("ChangeOurSubnets", ["ec2:ModifySubnetAttribute"], [here.arn("ec2", "subnet/*")], thing_tagged),

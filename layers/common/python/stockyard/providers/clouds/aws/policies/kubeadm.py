@@ -7,7 +7,7 @@ from typing import Any
 
 from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
 from stockyard.providers.clouds.aws.policies.statements import (
-    Place,
+    ArnScope,
     Statement,
     allow,
     both,
@@ -29,7 +29,7 @@ CHANGE_ELB = (
 BALANCING = "elasticloadbalancing.amazonaws.com"
 
 
-def balancing(here: Place, installation: str) -> list[Statement]:
+def balancing(here: ArnScope, installation: str) -> list[Statement]:
     """Network load balancers with their listeners and target groups."""
     request_tagged, thing_tagged = in_request(installation), on_thing(installation)
     new = [here.arn("elasticloadbalancing", name) for name in ("loadbalancer/net/*", "targetgroup/*")]
@@ -50,7 +50,7 @@ def balancing(here: Place, installation: str) -> list[Statement]:
     ]
 
 
-def roles(here: Place, installation: str, prefix: str, bound: str) -> list[Statement]:
+def roles(here: ArnScope, installation: str, prefix: str, bound: str) -> list[Statement]:
     """Roles of machines, with policies of their own inside the boundary ``bound``."""
     role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-role")
     bounded: dict[str, Any] = {

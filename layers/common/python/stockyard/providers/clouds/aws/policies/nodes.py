@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stockyard.providers.clouds.aws.policies.statements import (
-    Place,
+    ArnScope,
     Statement,
     allow,
     both,
@@ -31,7 +31,7 @@ CHANGE_NODES = {
 SPOT = "spot.amazonaws.com"
 
 
-def nodes(here: Place, installation: str) -> list[Statement]:
+def nodes(here: ArnScope, installation: str) -> list[Statement]:
     """Launch templates, and instant fleets that use ours."""
     request_tagged, thing_tagged = in_request(installation), on_thing(installation)
     made_by = {"StringEquals": {"ec2:CreateAction": sorted(name.split(":")[1] for name in CREATE_NODES)}}

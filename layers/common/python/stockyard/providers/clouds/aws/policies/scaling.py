@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from stockyard.providers.clouds.aws.policies.statements import Place, Statement, allow, on_thing
+from stockyard.providers.clouds.aws.policies.statements import ArnScope, Statement, allow, on_thing
 
 
-def processes(here: Place, installation: str) -> list[Statement]:
+def processes(here: ArnScope, installation: str) -> list[Statement]:
     """Suspend and resume them: a group that spreads its machines over zones ends those of claims, and is upgraded by
     just that. AWS offers no condition that names the process."""
     group = [here.arn("autoscaling", "autoScalingGroup:*:autoScalingGroupName/*")]

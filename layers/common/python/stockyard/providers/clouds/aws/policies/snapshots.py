@@ -7,7 +7,7 @@ from typing import Any
 from stockyard.domain.records import CloudAccount
 from stockyard.providers.clouds.aws.kinds.dlm import role_name
 from stockyard.providers.clouds.aws.policies.statements import (
-    Place,
+    ArnScope,
     Statement,
     allow,
     in_request,
@@ -20,7 +20,7 @@ from stockyard.providers.clouds.aws.policies.statements import (
 SERVICE = "dlm.amazonaws.com"
 
 
-def snapshots(here: Place, installation: str, account: CloudAccount, prefix: str) -> list[Statement]:
+def snapshots(here: ArnScope, installation: str, account: CloudAccount, prefix: str) -> list[Statement]:
     """Policies of ours, and the snapshots that they have taken."""
     request_tagged, thing_tagged = in_request(installation), on_thing(installation)
     policies, role = [here.arn("dlm", "policy/*")], here.arn("iam", f"role/{role_name(account, prefix)}")
@@ -38,7 +38,7 @@ def snapshots(here: Place, installation: str, account: CloudAccount, prefix: str
     ]
 
 
-def snapshot_role(here: Place, installation: str, account: CloudAccount, prefix: str) -> dict[str, Any]:
+def snapshot_role(here: ArnScope, installation: str, account: CloudAccount, prefix: str) -> dict[str, Any]:
     """The role that takes snapshots of our volumes, and deletes none but those that carry our tag."""
     volume, snapshot = here.arn("ec2", "volume/*"), here.arn("ec2", "snapshot/*")
     reads = ["ec2:DescribeInstances", "ec2:DescribeSnapshots", "ec2:DescribeVolumes"]

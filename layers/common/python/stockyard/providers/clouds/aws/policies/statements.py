@@ -12,7 +12,7 @@ Statement = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ArnScope:
     """The tenant's account, in whatever region."""
 
     account: str
@@ -77,7 +77,7 @@ def not_of_others(installation: str) -> dict[str, Any]:
     return {"StringEqualsIfExists": {f"aws:ResourceTag/{tags.INSTALLATION}": installation}}
 
 
-def things(here: Place, uses: Mapping[str, tuple[str, ...]]) -> list[str]:
+def things(here: ArnScope, uses: Mapping[str, tuple[str, ...]]) -> list[str]:
     """ARNs of all things of these resource types of EC2."""
     return sorted({here.arn("ec2", f"{kind}/*") for kinds in uses.values() for kind in kinds})
 

@@ -11,7 +11,7 @@ from typing import Any
 from stockyard.providers.clouds.aws import tags
 from stockyard.providers.clouds.aws.kinds import iam as iam_kinds
 from stockyard.providers.clouds.aws.policies import eks as eks_statements
-from stockyard.providers.clouds.aws.policies.statements import Place, Statement, allow, on_thing
+from stockyard.providers.clouds.aws.policies.statements import ArnScope, Statement, allow, on_thing
 
 RETAGGED = (
     "elastic-ip",
@@ -54,7 +54,7 @@ NAMES_CLUSTER = "NameClusterOfMembers"
 """The statement that came with a version of its own: see ``template_versions``."""
 
 
-def changed_tags(here: Place, installation: str, prefix: str) -> list[Statement]:
+def changed_tags(here: ArnScope, installation: str, prefix: str) -> list[Statement]:
     """Tags of things that carry our installation's tag; each call names its keys, and none of those that are fixed."""
     condition: dict[str, Any] = {
         **on_thing(installation),
@@ -84,7 +84,7 @@ def changed_tags(here: Place, installation: str, prefix: str) -> list[Statement]
     ]
 
 
-def named_clusters(here: Place, installation: str, prefix: str) -> list[Statement]:
+def named_clusters(here: ArnScope, installation: str, prefix: str) -> list[Statement]:
     """A machine of ours may get the one tag by which the cloud controller knows the cluster that the machine's own tag
     names: that of no other cluster, and no tag besides. Members that are older than the tag get it so."""
     condition: dict[str, Any] = {

@@ -26,7 +26,7 @@ from stockyard.providers.clouds.aws.policies.controller import FOR_AWS, VIA_EC2,
 from stockyard.providers.clouds.aws.policies.nodes import nodes
 from stockyard.providers.clouds.aws.policies.snapshots import snapshot_role, snapshots
 from stockyard.providers.clouds.aws.policies.statements import (
-    Place,
+    ArnScope,
     Statement,
     allow,
     both,
@@ -194,7 +194,7 @@ def render(account: CloudAccount, installation: str, stage: Stage) -> dict[str, 
     """The template as a document. Raises ``Internal`` when the stage names no principal pattern."""
     if len(stage.principal_pattern.split(":")) < 6:
         raise Internal("This stage has no principal pattern, so no role can trust it.")
-    here = Place(account_number(account))
+    here = ArnScope(account_number(account))
     prefix = stage.name_prefix
     statements = _statements(here, installation, account, prefix)
     users = _users(account)
@@ -238,13 +238,13 @@ def _users(account: CloudAccount) -> list[str]:
     return [principal_arn(account).rsplit("/", 1)[-1]] if has_access_key(account) and not is_root(account) else []
 
 
-def _boundaries(here: Place, installation: str, account: CloudAccount, prefix: str) -> dict[str, Any]:
+def _boundaries(here: ArnScope, installation: str, account: CloudAccount, prefix: str) -> dict[str, Any]:
     """Bounds of the roles of machines: each kind of cluster has its own."""
     marks = {tags.INSTALLATION: installation}
-    volumes = controller_statements.volumes(lambda *place: resolved(here.arn(*place)), _KEYS, marks, marks)
+    volumes = controller_statements.volumes(lambda *parts: resolved(here.arn(*parts)), _KEYS, marks, marks)
     volumes += backup_statements.of_machines(here.account, _KEYS)
     on_eks = eks_bounds.boundary(
-        lambda *place: resolved(here.arn(*place)),
+        lambda *parts: resolved(here.arn(*parts)),
         installation,
         lambda condition: template_parts.with_earlier(None, condition),
     )
@@ -255,7 +255,7 @@ def _boundaries(here: Place, installation: str, account: CloudAccount, prefix: s
     }
 
 
-def _statements(here: Place, installation: str, account: CloudAccount, prefix: str) -> dict[str, list[Statement]]:
+def _statements(here: ArnScope, installation: str, account: CloudAccount, prefix: str) -> dict[str, list[Statement]]:
     """Policy -> its statements. IAM takes 6,144 characters a managed policy."""
     tagged = in_request(installation), on_thing(installation)
     own_role = here.arn("iam", principal_arn(account).split(":", 5)[5])
@@ -300,7 +300,7 @@ def _own_trust(account: CloudAccount, stage: Stage) -> Statement:
     }
 
 
-def _machines(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:
+def _machines(here: ArnScope, request_tagged: dict[str, Any], thing_tagged: dict[str, Any]) -> list[Statement]:
     parameters = "arn:${AWS::Partition}:ssm:*::parameter/aws/service"
     images = [f"{parameters}/canonical/ubuntu/server/*", f"{parameters}/deeplearning/ami/*"]
     created = {**CREATE_EC2, **CREATE_ENDPOINT}
@@ -327,7 +327,7 @@ def _machines(here: Place, request_tagged: dict[str, Any], thing_tagged: dict[st
     ]
 
 
-def _identities(here: Place, installation: str, prefix: str) -> list[Statement]:
+def _identities(here: ArnScope, installation: str, prefix: str) -> list[Statement]:
     request_tagged, thing_tagged = in_request(installation), on_thing(installation)
     role = here.arn("iam", f"role{iam_kinds.PATH}{prefix}-*-role")
     profile = here.arn("iam", f"instance-profile{iam_kinds.PATH}{prefix}-*-instance-profile")
@@ -354,7 +354,7 @@ def _identities(here: Place, installation: str, prefix: str) -> list[Statement]:
     ]
 
 
-def _controllers(here: Place, thing_tagged: dict[str, Any]) -> list[Statement]:
+def _controllers(here: ArnScope, thing_tagged: dict[str, Any]) -> list[Statement]:
     """Rights to remove what a cluster's own controllers leave: with their tag and with ours, which they are told to
     set."""
     resources = {

@@ -17,7 +17,7 @@ from stockyard.errors import (
     VendorRefused,
     VendorThrottled,
 )
-from stockyard.ports.runs import RunnerPlace, RunnerState, RunStart
+from stockyard.ports.runs import RunnerAccount, RunnerState, RunStart
 from stockyard.providers.clouds.aws.calls import Calls
 from stockyard.providers.clouds.aws.runs import names
 from stockyard.providers.clouds.aws.runs.buildspec import Release, buildspec
@@ -57,17 +57,17 @@ class CodeBuildRunner:
     def __init__(self, sessions: Sessions, prefix: str, release: Release | None = None) -> None:
         self._sessions, self._prefix, self._release = sessions, prefix, release or Release()
 
-    def start(self, place: RunnerPlace, start: RunStart) -> str:
+    def start(self, target: RunnerAccount, start: RunStart) -> str:
         """See ``ports.runs.Runner.start``. For five minutes CodeBuild answers a second start with the same build."""
         plain = [{"name": name, "value": value, "type": "PLAINTEXT"} for name, value in start.variables.items()]
         secret = [
             {"name": name, "value": value, "type": "SECRETS_MANAGER"} for name, value in start.secret_variables.items()
         ]
-        with self._explained(place), _mismatch_is_earlier():
-            answer = self._calls(place).call(
+        with self._explained(target), _mismatch_is_earlier():
+            answer = self._calls(target).call(
                 "codebuild",
                 "start_build",
-                projectName=names.project_name(place.account, self._prefix),
+                projectName=names.project_name(target.account, self._prefix),
                 buildspecOverride=buildspec(start.program, self._release),
                 environmentVariablesOverride=[*plain, *secret],
                 idempotencyToken=start.id,
@@ -76,9 +76,9 @@ class CodeBuildRunner:
             )
         return str(answer["build"]["id"])
 
-    def state(self, place: RunnerPlace, vendor_id: str) -> RunnerState:
+    def state(self, target: RunnerAccount, vendor_id: str) -> RunnerState:
         """See ``ports.runs.Runner.state``."""
-        build = self._build(place, vendor_id)
+        build = self._build(target, vendor_id)
         if build is None:
             return RunnerState("ended", "CodeBuild does not know the build any more.")
         status = str(build["buildStatus"])
@@ -87,57 +87,57 @@ class CodeBuildRunner:
             return RunnerState("queued" if waits else "running")
         return RunnerState("ended", _ENDS[status] if status in _ENDS else _failure(build))
 
-    def log(self, place: RunnerPlace, vendor_id: str) -> Sequence[str]:
+    def log(self, target: RunnerAccount, vendor_id: str) -> Sequence[str]:
         """See ``ports.runs.Runner.log``: what CodeBuild says of its phases, and what the build printed last. Values of
         variables that are secrets are hidden."""
-        build = self._build(place, vendor_id)
+        build = self._build(target, vendor_id)
         if build is None:
             return ()
-        lines = [*_contexts(build), *self._printed(place, build)]
+        lines = [*_contexts(build), *self._printed(target, build)]
         variables = build.get("environment", {}).get("environmentVariables", ())
-        # those of type SECRETS_MANAGER CodeBuild hides itself, and tells their names in place of their values
+        # those of type SECRETS_MANAGER CodeBuild hides itself, and tells their names in target of their values
         plain = [each for each in variables if each.get("type", "PLAINTEXT") == "PLAINTEXT"]
         secrets = [str(each["value"]) for each in plain if _SECRET.search(str(each["name"]).upper())]
         for secret in sorted(filter(None, secrets), key=len, reverse=True):
             lines = [line.replace(secret, _HIDDEN) for line in lines]
         return lines[-LAST_LINES:]
 
-    def stop(self, place: RunnerPlace, vendor_id: str) -> None:
+    def stop(self, target: RunnerAccount, vendor_id: str) -> None:
         """See ``ports.runs.Runner.stop``."""
-        if self.state(place, vendor_id).phase == "ended":
+        if self.state(target, vendor_id).phase == "ended":
             return
         try:
-            with self._explained(place):
-                self._calls(place).call("codebuild", "stop_build", id=vendor_id)
+            with self._explained(target):
+                self._calls(target).call("codebuild", "stop_build", id=vendor_id)
         except VendorNotFound:
             return
         except VendorRefused:
             # it has ended meanwhile
-            if self.state(place, vendor_id).phase != "ended":
+            if self.state(target, vendor_id).phase != "ended":
                 raise
 
     # --- parts -------------------------------------------------------------------------------------------------------
 
-    def _calls(self, place: RunnerPlace) -> Calls:
-        policy = session_policy(place, self._prefix)
-        return Calls(self._sessions.of(place.account, place.session, place.tenant, policy), place.region)
+    def _calls(self, target: RunnerAccount) -> Calls:
+        policy = session_policy(target, self._prefix)
+        return Calls(self._sessions.of(target.account, target.session, target.tenant, policy), target.region)
 
-    def _build(self, place: RunnerPlace, vendor_id: str) -> Mapping[str, Any] | None:
+    def _build(self, target: RunnerAccount, vendor_id: str) -> Mapping[str, Any] | None:
         """The build; None for one that is not known, or of another project."""
-        if vendor_id.partition(":")[0] != names.project_name(place.account, self._prefix):
+        if vendor_id.partition(":")[0] != names.project_name(target.account, self._prefix):
             return None
-        with self._explained(place):
-            builds = self._calls(place).call("codebuild", "batch_get_builds", ids=[vendor_id])["builds"]
+        with self._explained(target):
+            builds = self._calls(target).call("codebuild", "batch_get_builds", ids=[vendor_id])["builds"]
         return next(iter(builds), None)
 
-    def _printed(self, place: RunnerPlace, build: Mapping[str, Any]) -> list[str]:
+    def _printed(self, target: RunnerAccount, build: Mapping[str, Any]) -> list[str]:
         """Last lines of the build's log. A project may keep none, and a template's owner may take the right away."""
         stream = build.get("logs", {}).get("streamName")
         if not stream:
             return []
-        group = names.log_group(place.account, self._prefix)
+        group = names.log_group(target.account, self._prefix)
         try:
-            answer = self._calls(place).call(
+            answer = self._calls(target).call(
                 "logs",
                 "get_log_events",
                 logGroupName=group,
@@ -151,12 +151,12 @@ class CodeBuildRunner:
         return [line for line in lines if not line.startswith(OF_CODEBUILD)]
 
     @contextmanager
-    def _explained(self, place: RunnerPlace) -> Iterator[None]:
+    def _explained(self, target: RunnerAccount) -> Iterator[None]:
         """Say which template is missing, and wait where the account has no room for one more build."""
-        project = names.project_name(place.account, self._prefix)
+        project = names.project_name(target.account, self._prefix)
         hint = (
-            f"Deploy the cloud account's template for runs in {place.region}: `stockyard account template"
-            f" {place.account.id} --runs`."
+            f"Deploy the cloud account's template for runs in {target.region}: `stockyard account template"
+            f" {target.account.id} --runs`."
         )
         try:
             yield
@@ -174,7 +174,7 @@ class CodeBuildRunner:
             if "project" not in error.detail.lower():
                 raise
             raise PermissionDenied(
-                f"The account has no project {project} for runs in {place.region}.", code=error.code, hint=hint
+                f"The account has no project {project} for runs in {target.region}.", code=error.code, hint=hint
             ) from error
 
 
@@ -191,9 +191,9 @@ def _mismatch_is_earlier() -> Iterator[None]:
         raise NotYetVisible(error.detail, code=error.code) from error
 
 
-def session_policy(place: RunnerPlace, prefix: str) -> str:
+def session_policy(target: RunnerAccount, prefix: str) -> str:
     """Policy of a session that is good for the runs of the account alone."""
-    where = place.account, prefix, place.region
+    where = target.account, prefix, target.region
     builds = ["codebuild:BatchGetBuilds", "codebuild:StartBuild", "codebuild:StopBuild"]
     statements = [
         {"Effect": "Allow", "Action": builds, "Resource": names.project_arn(*where)},

@@ -77,9 +77,11 @@ def ensure(builder: Builder) -> None:
 def _create(builder: Builder, name: str, _line: Resource, marks: dict[str, str]) -> str:
     """Each of the calls may be done again: a bucket that an earlier try has made is the same one."""
     calls = builder.calls
-    place = {} if calls.region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": calls.region}}
+    bucket_options = (
+        {} if calls.region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": calls.region}}
+    )
     with accepting(_ALREADY_OURS):
-        calls.call("s3", "create_bucket", Bucket=name, **place)
+        calls.call("s3", "create_bucket", Bucket=name, **bucket_options)
     owner = {"Bucket": name, "ExpectedBucketOwner": account_number(builder.work.account)}
     calls.call("s3", "put_bucket_tagging", **owner, Tagging={"TagSet": tags.pairs(marks)})
     closed = dict.fromkeys(("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"), True)
@@ -243,15 +245,15 @@ def _named(calls: Calls, name: str, account: CloudAccount, version: int) -> Iter
     pointer = f"{_POINTER}/bucket"
     owner = {"Bucket": name, "ExpectedBucketOwner": account_number(account)}
     try:
-        place = str(calls.call("s3", "get_bucket_location", **owner).get("LocationConstraint") or "us-east-1")
+        bucket_region = str(calls.call("s3", "get_bucket_location", **owner).get("LocationConstraint") or "us-east-1")
     except VendorNotFound:
         yield Finding(pointer, f"There is no bucket {name}.")
         return
     except PermissionDenied:
         yield Finding(pointer, f"The bucket {name} is of another account, or its policy keeps Stockyard out.")
         return
-    if place != calls.region:
-        yield Finding(pointer, f"The bucket {name} is in {place}, and the cluster in {calls.region}.")
+    if bucket_region != calls.region:
+        yield Finding(pointer, f"The bucket {name} is in {bucket_region}, and the cluster in {calls.region}.")
     yield from _encryption(calls, name, account, version)
 
 

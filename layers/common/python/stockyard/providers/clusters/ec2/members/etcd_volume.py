@@ -105,11 +105,11 @@ def _attached(builder: Builder, volume: str, instance: str, zone: str) -> str | 
             f"{volume} with the data of etcd is in {item['AvailabilityZone']}, and {instance} is in {zone}",
             hint="Make a volume in the machine's zone of a snapshot; docs/restore.md says how.",
         )
-    places = {str(a["InstanceId"]) for a in item.get("Attachments", ()) if a.get("State") != "detached"}
-    if instance in places:
+    attached_to = {str(a["InstanceId"]) for a in item.get("Attachments", ()) if a.get("State") != "detached"}
+    if instance in attached_to:
         return None
-    if places:
-        return f"{volume} is still attached to {', '.join(sorted(places))}"
+    if attached_to:
+        return f"{volume} is still attached to {', '.join(sorted(attached_to))}"
     try:
         builder.calls.call("ec2", "attach_volume", VolumeId=volume, InstanceId=instance, Device=DEVICE)
     except VendorConflict as error:

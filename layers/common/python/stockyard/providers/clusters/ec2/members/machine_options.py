@@ -47,8 +47,12 @@ def remaining(builder: Builder) -> list[MachineOption]:
     volume = builder.work.ledger.find(ec2_kinds.VOLUME.name, etcd_volume.KEY)
     # A volume cannot leave its zone, and what is on it makes the next machine the same cluster.
     zones = [str(volume.detail["zone"])] if volume is not None else control_plane_zones(builder.work.cluster.settings)
-    places = [place for place in network.of(builder).places if not zones or place[1] in zones]
-    every = [MachineOption(name, *place) for name in control_plane_types(builder.work.cluster) for place in places]
+    subnet_zones = [subnet_zone for subnet_zone in network.of(builder).places if not zones or subnet_zone[1] in zones]
+    every = [
+        MachineOption(name, *subnet_zone)
+        for name in control_plane_types(builder.work.cluster)
+        for subnet_zone in subnet_zones
+    ]
     return [option for option in every if option.key not in keys]
 
 

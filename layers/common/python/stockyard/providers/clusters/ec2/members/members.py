@@ -57,21 +57,21 @@ def zones(builder: Builder) -> list[str]:
     none. Of a given network those alone whose subnet is there, while any is: nobody makes it again."""
     settings = builder.work.cluster.settings
     group_zones = control_plane_zones(settings)
-    places = [place for place in network.of(builder).places if place[1]]
+    subnet_zones = [subnet_zone for subnet_zone in network.of(builder).places if subnet_zone[1]]
     if group_zones:
-        places = [place for place in places if place[1] in group_zones]
-    if is_given(settings) and len(places) > 1:
-        places = _present(builder, places) or places
-    return list(dict.fromkeys(zone for _, zone in places))
+        subnet_zones = [subnet_zone for subnet_zone in subnet_zones if subnet_zone[1] in group_zones]
+    if is_given(settings) and len(subnet_zones) > 1:
+        subnet_zones = _present(builder, subnet_zones) or subnet_zones
+    return list(dict.fromkeys(zone for _, zone in subnet_zones))
 
 
-def _present(builder: Builder, places: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _present(builder: Builder, subnet_zones: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     # Filtered: a call that names one by its id is refused when that is gone.
-    words = [{"Name": "subnet-id", "Values": [subnet for subnet, _ in places]}]
+    words = [{"Name": "subnet-id", "Values": [subnet for subnet, _ in subnet_zones]}]
     there = {
         str(subnet["SubnetId"]) for subnet in builder.calls.pages("ec2", "describe_subnets", "Subnets", Filters=words)
     }
-    return [place for place in places if place[0] in there]
+    return [subnet_zone for subnet_zone in subnet_zones if subnet_zone[0] in there]
 
 
 def targets(builder: Builder, machine_ids: Sequence[str]) -> dict[str, str]:

@@ -136,8 +136,8 @@ def _choice(builder: Builder, settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _run(builder: Builder, line: Resource, marks: dict[str, str], place: Mapping[str, Any]) -> str:
-    interface = {"DeviceIndex": 0, **place, "AssociatePublicIpAddress": True, "DeleteOnTermination": True}
+def _run(builder: Builder, line: Resource, marks: dict[str, str], subnet_options: Mapping[str, Any]) -> str:
+    interface = {"DeviceIndex": 0, **subnet_options, "AssociatePublicIpAddress": True, "DeleteOnTermination": True}
     key = str(line.detail.get("volume_key") or "")
     answer = builder.calls.call(
         "ec2",

@@ -317,7 +317,7 @@ def _table_key(index: int) -> str:
     return layout.key(PRIVATE, index) if index else PRIVATE
 
 
-def _without(builder: Builder, places: Sequence[int]) -> str | None:
+def _without(builder: Builder, indexes: Sequence[int]) -> str | None:
     """Remove the gateways of these zones, once nothing leads there. What is waited for."""
     names: list[tuple[str, Callable[[int], str]]] = [
         (ec2_kinds.ROUTE_TABLE.name, _table_key),
@@ -325,7 +325,7 @@ def _without(builder: Builder, places: Sequence[int]) -> str | None:
         (ec2_kinds.ADDRESS.name, _address_key),
     ]
     for kind, key_of in names:
-        for index in places:
+        for index in indexes:
             line = builder.work.ledger.find(kind, key_of(index))
             waiting = builder.remove(line) if line is not None else ""
             if waiting:

@@ -104,16 +104,16 @@ def _within(calls: Calls, vpc: Mapping[str, Any], request: _Request) -> TenantNe
     whose: dict[str, Any] = {"owner": owner_of(vpc), "shows_routes": all(s.routes.visible for s in subnets)}
     fit = [s for s in subnets if not unfit(s, wants_public) and subnet_id in ("", s.id)]
     if not fit:
-        place = "public" if wants_public else "private"
+        kind = "public" if wants_public else "private"
         return Finding(
             pointer,
-            f"{vpc_id} has no {place} subnet with a way out and {FREE_ADDRESSES} free addresses. Add one, or choose"
+            f"{vpc_id} has no {kind} subnet with a way out and {FREE_ADDRESSES} free addresses. Add one, or choose"
             " another VPC.",
         )
     if not any(subnet.routes.public for subnet in subnets):
         spread = _one_a_zone(fit)[: request.zones]
         ids = tuple(subnet.id for subnet in spread)
-        return TenantNetwork(vpc_id, cidrs, ids[0], ids, public=False, places=_places(spread), **whose)
+        return TenantNetwork(vpc_id, cidrs, ids[0], ids, public=False, places=_subnet_zones(spread), **whose)
     zones: dict[str, str] = {}
     for subnet in subnets:
         if subnet.routes.public and subnet.free >= BALANCER_ADDRESSES:
@@ -130,7 +130,7 @@ def _within(calls: Calls, vpc: Mapping[str, Any], request: _Request) -> TenantNe
     other_subnets = [zones[zone] for zone in sorted(zones) if zone != first.zone]
     balanced = (zones[first.zone], *other_subnets)[: request.zones]
     reached = [subnet for subnet in _one_a_zone(covered) if zones[subnet.zone] in balanced]
-    return TenantNetwork(vpc_id, cidrs, first.id, balanced, public=True, places=_places(reached), **whose)
+    return TenantNetwork(vpc_id, cidrs, first.id, balanced, public=True, places=_subnet_zones(reached), **whose)
 
 
 def owner_of(vpc: Mapping[str, Any]) -> str:
@@ -146,7 +146,7 @@ def _one_a_zone(subnets: Sequence[Subnet]) -> list[Subnet]:
     return list(firsts.values())
 
 
-def _places(subnets: Sequence[Subnet]) -> tuple[tuple[str, str], ...]:
+def _subnet_zones(subnets: Sequence[Subnet]) -> tuple[tuple[str, str], ...]:
     return tuple((subnet.id, subnet.zone) for subnet in subnets)
 
 

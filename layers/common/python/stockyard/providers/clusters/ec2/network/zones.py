@@ -33,7 +33,7 @@ def by_offers(calls: Calls, types: Sequence[str]) -> list[str]:
 
     Raises ``VendorRefused`` where none offers any, or there are too few.
     """
-    offering = Counter(zone for _, zone in offerings.places(calls, list(types), zones=True))
+    offering = Counter(zone for _, zone in offerings.offered_locations(calls, list(types), zones=True))
     here = [str(zone["ZoneName"]) for zone in own_network.available_zones(calls)]
     if not any(offering[zone] for zone in here):
         names = " or ".join(types)
@@ -52,7 +52,7 @@ def findings(calls: Calls, cluster: Cluster) -> Iterator[Finding]:
         return
     here = {str(zone["ZoneName"]) for zone in own_network.available_zones(calls)}
     types = control_plane_types(cluster)
-    offering = {zone for _, zone in offerings.places(calls, list(types), zones=True)}
+    offering = {zone for _, zone in offerings.offered_locations(calls, list(types), zones=True)}
     usable = [zone for zone in named if zone in here and zone in offering]
     for index, zone in enumerate(named):
         pointer = f"/settings/zones/{index}"

@@ -28,7 +28,7 @@ WAIT_SECONDS = 20
 AMI_TYPES = {"system": "AL2023_x86_64_STANDARD", "gpu": "AL2023_x86_64_NVIDIA"}
 _EFA_DESCRIPTION = "EFA OS-bypass traffic between gang nodes"
 """As Modelplane has it."""
-_SHAPE, _LIMITS, _PLACES = "shape", "limits", "places"
+_SHAPE, _LIMITS, _ZONES = "shape", "limits", "places"
 """In the line's detail: what EKS cannot change, and how many machines in which zones the group has at first."""
 _FAILED_IN, _FAILURE = "failed_in", "failure"
 """In the detail of a group that could not be made: the try that met it, and why in EKS's words."""
@@ -91,7 +91,7 @@ def managed_group(
     could not ask for the machines.
     ``first`` is what was decided when the group was first wanted."""
     cluster = builder.work.cluster
-    subnets = network.subnets_of(builder, network.PRIVATE, [str(zone) for zone in first[_PLACES]])
+    subnets = network.subnets_of(builder, network.PRIVATE, [str(zone) for zone in first[_ZONES]])
     own: dict[str, Any] = {"launchTemplate": {"name": generation.template(cluster), "version": "$Latest"}}
     if not is_by_template(group):
         own["instanceTypes"] = [group["instance_type"]]
@@ -211,17 +211,17 @@ def _make(builder: Builder, group: Mapping[str, Any], generation: Generation) ->
 
     group_name = generation.name(builder.work.cluster)
     name = f"{names.cluster_name(builder.work.cluster)}/{group_name}"
-    detail = {_SHAPE: shape(group), _LIMITS: scaling.first(builder, group), _PLACES: _places(builder, group)}
+    detail = {_SHAPE: shape(group), _LIMITS: scaling.first(builder, group), _ZONES: _zones(builder, group)}
     builder.want(DesiredResource(eks_kinds.NODE_GROUP, generation.key, name, create, detail=detail, identity=True))
 
 
-def _places(builder: Builder, group: Mapping[str, Any]) -> list[str]:
+def _zones(builder: Builder, group: Mapping[str, Any]) -> list[str]:
     """The zones of the group: those that it names, else those of the cluster that have its type. EKS refuses a group
     with a subnet in another one. A type that no zone has is left to EKS, which says so."""
     if group.get("zones"):
         return [str(zone) for zone in group["zones"]]
     name = str(group["instance_type"])
-    offers = offerings.places(builder.calls, [name], zones=True)
+    offers = offerings.offered_locations(builder.calls, [name], zones=True)
     zones = [subnet.zone for subnet in network.subnets_of(builder, network.PRIVATE)]
     return [zone for zone in zones if (name, zone) in offers] or zones
 
@@ -229,9 +229,9 @@ def _places(builder: Builder, group: Mapping[str, Any]) -> list[str]:
 def _described(builder: Builder, generation: Generation) -> dict[str, Any] | None:
     """The group as EKS has it; None when it is not there."""
     cluster = builder.work.cluster
-    place = {"clusterName": names.cluster_name(cluster), "nodegroupName": generation.name(cluster)}
+    group_names = {"clusterName": names.cluster_name(cluster), "nodegroupName": generation.name(cluster)}
     try:
-        answer = builder.calls.call("eks", "describe_nodegroup", **place)
+        answer = builder.calls.call("eks", "describe_nodegroup", **group_names)
     except VendorNotFound:
         return None
     described: dict[str, Any] = answer["nodegroup"]

@@ -198,11 +198,11 @@ def environment_of(
     home.mkdir()
     kubeconfig = str(task.get("kubeconfig") or "")
     if kubeconfig:
-        place = room / "kubeconfig"
-        place.touch(0o600)
-        place.write_text(kubeconfig)
-        places = {name: str(place) for name in ("KUBECONFIG", "KUBE_CONFIG_PATH")}
-        task["environment"] = {**places, **task.get("environment", {})}
+        path = room / "kubeconfig"
+        path.touch(0o600)
+        path.write_text(kubeconfig)
+        variables = {name: str(path) for name in ("KUBECONFIG", "KUBE_CONFIG_PATH")}
+        task["environment"] = {**variables, **task.get("environment", {})}
     variables = {"HOME": str(home), "TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "CHECKPOINT_DISABLE": "1"}
     if not own_backend:
         variables |= {

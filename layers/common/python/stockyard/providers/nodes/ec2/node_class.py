@@ -1,4 +1,4 @@
-"""Place of the nodes of a cluster: subnets by zone, security groups, instance profile and images.
+"""Node class of a cluster: subnets by zone, security groups, instance profile and images.
 
 They are the cluster's own, found by its tags, where the provider's document names no others.
 """
@@ -24,11 +24,11 @@ NODE_GROUP = "security_group/node"
 
 
 IMAGE_KINDS = "2"
-"""Which images were looked for: with those that have NVIDIA's driver. Places of earlier releases do not say it."""
+"""Which images were looked for: with those that have NVIDIA's driver. Outputs of earlier releases do not say it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeClass:
     """``zones`` by subnet id; ``images`` by their kind, see ``catalog.images.kind_of``."""
 
     zones: Mapping[str, str]
@@ -47,8 +47,10 @@ class Place:
     by_zone: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        places = {zone: sorted(s for s in self.zones if self.zones[s] == zone) for zone in sorted(self.zones.values())}
-        object.__setattr__(self, "by_zone", {zone: tuple(there) for zone, there in places.items()})
+        subnets_by_zone = {
+            zone: sorted(s for s in self.zones if self.zones[s] == zone) for zone in sorted(self.zones.values())
+        }
+        object.__setattr__(self, "by_zone", {zone: tuple(there) for zone, there in subnets_by_zone.items()})
 
     def facts(self) -> dict[str, str]:
         """As an environment's outputs; :func:`of_facts` reads them."""
@@ -66,11 +68,11 @@ class Place:
         }
 
 
-def of_facts(facts: Mapping[str, str]) -> Place:
-    """The place that an environment's outputs, or a ledger line's detail, describe."""
+def of_facts(facts: Mapping[str, str]) -> NodeClass:
+    """The node class that an environment's outputs, or a ledger line's detail, describe."""
     zones = [entry.split("=") for entry in facts["subnets"].split(",")]
     images = [entry.split("=") for entry in facts["images"].split(",") if entry]
-    return Place(
+    return NodeClass(
         zones=dict(zones),
         security_groups=tuple(facts["security_groups"].split(",")),
         instance_profile=facts["instance_profile"],
@@ -96,7 +98,7 @@ def is_stale(facts: Mapping[str, str], provider: NodeProvider, now: datetime, im
     return not day or now.date() - date.fromisoformat(day) >= timedelta(days=image_days)
 
 
-def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Owner, now: datetime) -> Place:
+def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Owner, now: datetime) -> NodeClass:
     """Look it up at the moment ``now``. ``owner`` is anything of the cluster's tenant.
 
     ``NotYetVisible`` while the cluster's group is not shown, ``VendorRefused`` where no subnet will do.
@@ -104,7 +106,7 @@ def find(calls: Calls, provider: NodeProvider, cluster: Cluster, owner: tags.Own
     group = group_of(calls, cluster, owner, NODE_GROUP)
     images, device = images_of(calls, provider)
     usable = usable_subnets(calls, provider, cluster, str(group["VpcId"]))
-    return Place(
+    return NodeClass(
         zones={subnet.id: subnet.zone for subnet in usable},
         security_groups=tuple(setting(provider, "securityGroups") or (str(group["GroupId"]),)),
         instance_profile=setting(provider, "instanceProfile") or f"{owner.prefix}-{cluster.client_id}-instance-profile",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stockyard.domain.records import CloudAccount
-from stockyard.ports.runs import RunnerPlace
+from stockyard.ports.runs import RunnerAccount
 
 
 def account(identifier: str = "1", number: str = "123456789012", role: str = "tenant") -> CloudAccount:
@@ -22,6 +22,8 @@ def account(identifier: str = "1", number: str = "123456789012", role: str = "te
     )
 
 
-def place(tenant: str = "acme", own_account: CloudAccount | None = None, region: str = "eu-central-1") -> RunnerPlace:
+def runner_account(
+    tenant: str = "acme", own_account: CloudAccount | None = None, region: str = "eu-central-1"
+) -> RunnerAccount:
     """A place in an account of the tenant's."""
-    return RunnerPlace(tenant, own_account or account(), region, "op_1")
+    return RunnerAccount(tenant, own_account or account(), region, "op_1")

@@ -1,4 +1,4 @@
-"""Place of the nodes of a cluster in Cudo: its network, the security group of its nodes, and their images. Nodes of a
+"""Node class of a cluster in Cudo: its network, the security group of its nodes, and their images. Nodes of a
 cluster that stands elsewhere have no network of their own, and a group that is made for them."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SUFFIX = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeClass:
     """Ids of network, security group and images. ``network`` is empty outside of the cluster's own. ``gpu_image`` is
     empty where Cudo has none with NVIDIA's driver."""
 
@@ -40,20 +40,20 @@ class Place:
         return asdict(self)
 
 
-def of_facts(facts: Mapping[str, str], provider: NodeProvider) -> Place | None:
-    """The place that an environment's outputs describe; None where the document has changed since."""
+def of_facts(facts: Mapping[str, str], provider: NodeProvider) -> NodeClass | None:
+    """The node class that an environment's outputs describe; None where the document has changed since."""
     if facts.get("provider_generation") != str(provider.generation):
         return None
-    return Place(**{name: facts[name] for name in Place.__dataclass_fields__})
+    return NodeClass(**{name: facts[name] for name in NodeClass.__dataclass_fields__})
 
 
 def is_stale(facts: Mapping[str, str], provider: NodeProvider, now: datetime, image_days: int) -> bool:
     """Whether it has to be found again: the document has changed, or there may be newer images."""
-    place = of_facts(facts, provider)
-    return place is None or now.date() - date.fromisoformat(place.found_on) >= timedelta(days=image_days)
+    known_class = of_facts(facts, provider)
+    return known_class is None or now.date() - date.fromisoformat(known_class.found_on) >= timedelta(days=image_days)
 
 
-def find(cudo: Cudo, provider: NodeProvider, cluster: Cluster, prefix: str, now: datetime) -> Place:
+def find(cudo: Cudo, provider: NodeProvider, cluster: Cluster, prefix: str, now: datetime) -> NodeClass:
     """Look it up. ``NotYetVisible`` while the cluster's network or group is not shown, ``NodeCouldNotBeProvisioned``
     where they stand in another data center, ``VendorRefused`` where there is no image."""
     there = data_center(provider)
@@ -65,7 +65,7 @@ def find(cudo: Cudo, provider: NodeProvider, cluster: Cluster, prefix: str, now:
         raise NotYetVisible(f"The security group {group_id} of the cluster's nodes is not shown.")
     listed = cudo.images()
     development = bool(cluster.settings.get("dev_mode"))
-    return Place(
+    return NodeClass(
         network_id,
         group_id,
         there,

@@ -8,22 +8,22 @@ from typing import Any
 import pytest
 
 from stockyard.errors import NodeCouldNotBeProvisioned, NotYetVisible, VendorRefused
-from stockyard.providers.nodes.ec2.place import Place, of_facts
+from stockyard.providers.nodes.ec2.node_class import NodeClass, of_facts
 
 
 def test_nodes_stand_in_the_private_subnets_of_their_cluster(hand: Any) -> None:
     outcome = hand.prepare()
     ledger = hand.yard.ledger
-    place = of_facts(outcome.facts)
-    assert place.by_zone == {
+    node_class = of_facts(outcome.facts)
+    assert node_class.by_zone == {
         "us-east-1a": (ledger.find("subnet", "private-a").vendor_id,),
         "us-east-1b": (ledger.find("subnet", "private-b").vendor_id,),
     }
     # moto numbers them so; AWS does too in some accounts only.
-    assert place.zone_ids == {"us-east-1a": "use1-az6", "us-east-1b": "use1-az1"}
-    assert place.security_groups == (ledger.find("security_group", "node").vendor_id,)
-    assert place.instance_profile == f"vantage-{hand.yard.cluster.client_id}-instance-profile"
-    assert place.images["amd64"].startswith("ami-")
+    assert node_class.zone_ids == {"us-east-1a": "use1-az6", "us-east-1b": "use1-az1"}
+    assert node_class.security_groups == (ledger.find("security_group", "node").vendor_id,)
+    assert node_class.instance_profile == f"vantage-{hand.yard.cluster.client_id}-instance-profile"
+    assert node_class.images["amd64"].startswith("ami-")
     assert "us-east-1a" in outcome.message
     assert hand.prepare().facts == outcome.facts
     assert [line.state for line in hand.ledger_of_environment.lines()] == ["made"]
@@ -39,17 +39,17 @@ def test_another_network_than_the_clusters_needs_an_overlay(hand: Any, build: An
     assert hand.ledger_of_environment.lines() == []
 
 
-def test_the_documents_own_places_win(hand: Any, build: Any) -> None:
+def test_the_documents_own_subnets_win(hand: Any, build: Any) -> None:
     image = hand.calls.describe_images()["Images"][0]
     subnet = hand.yard.ledger.find("subnet", "public-b").vendor_id
     hand.provider = build.provider(
         subnets=[subnet], instanceProfile="theirs", image=image["ImageId"], securityGroups=["sg-01234567"]
     )
-    place = of_facts(hand.prepare().facts)
-    assert dict(place.zones) == {subnet: "us-east-1b"}
-    assert (place.instance_profile, place.security_groups) == ("theirs", ("sg-01234567",))
-    assert list(place.images.values()) == [image["ImageId"]]
-    assert place.root_device == image["RootDeviceName"]
+    node_class = of_facts(hand.prepare().facts)
+    assert dict(node_class.zones) == {subnet: "us-east-1b"}
+    assert (node_class.instance_profile, node_class.security_groups) == ("theirs", ("sg-01234567",))
+    assert list(node_class.images.values()) == [image["ImageId"]]
+    assert node_class.root_device == image["RootDeviceName"]
 
 
 def test_subnets_of_another_vpc_need_security_groups_of_it(hand: Any, build: Any) -> None:
@@ -95,12 +95,12 @@ def test_a_group_that_is_not_shown_is_waited_for(hand: Any) -> None:
         hand.prepare()
 
 
-def test_a_place_is_the_same_after_a_trip_through_the_outputs() -> None:
-    place = Place(
+def test_a_node_class_is_the_same_after_a_trip_through_the_outputs() -> None:
+    node_class = NodeClass(
         {"subnet-2": "b", "subnet-1": "a", "subnet-3": "a"}, ("sg-1", "sg-2"), "p", {"amd64": "ami-1"}, "/dev/xvda", 7
     )
-    assert of_facts(place.facts()) == place
-    place = replace(place, zone_ids={"a": "use1-az1", "b": "use1-az4"})
-    assert of_facts(place.facts()) == place
-    assert place.by_zone == {"a": ("subnet-1", "subnet-3"), "b": ("subnet-2",)}
-    assert all(isinstance(text, str) for text in place.facts().values())
+    assert of_facts(node_class.facts()) == node_class
+    node_class = replace(node_class, zone_ids={"a": "use1-az1", "b": "use1-az4"})
+    assert of_facts(node_class.facts()) == node_class
+    assert node_class.by_zone == {"a": ("subnet-1", "subnet-3"), "b": ("subnet-2",)}
+    assert all(isinstance(text, str) for text in node_class.facts().values())
