@@ -23,7 +23,7 @@ import yaml
 
 from stockyard.providers.registry import introduce
 from tests.conformance.bug_levels import api_requests, cluster, hours, packing
-from tests.conformance.bug_levels.place import Place, place
+from tests.conformance.bug_levels.bench import Bench, open_bench
 from tests.conformance.bug_levels.reading import Different, Unreadable, check_fields
 
 Json = Any
@@ -66,13 +66,13 @@ class Levels:
         """By level the fields that only its cases have, and what plays one."""
 
     @cached_property
-    def _place(self) -> Place:
-        return self._stack.enter_context(place())
+    def _bench(self) -> Bench:
+        return self._stack.enter_context(open_bench())
 
     def _requests_there(self) -> api_requests.Requests:
         """Sender of the requests. A case of a cluster leaves nothing of what was there before."""
         if self._requests is None:
-            self._requests = api_requests.Requests(self._place)
+            self._requests = api_requests.Requests(self._bench)
         return self._requests
 
     def _apply(self, case: Mapping[str, Json]) -> None:
@@ -83,7 +83,7 @@ class Levels:
 
     def _cluster(self, case: Mapping[str, Json]) -> None:
         self._requests = None
-        cluster.play(self._place, case)
+        cluster.play(self._bench, case)
 
     def outcome(self, name: str, case: Mapping[str, Json]) -> Outcome:
         """Outcome of a case."""

@@ -23,23 +23,23 @@ class Bench:
     """A place with calls that are recorded when they are done."""
 
     def __init__(self, mode: Mode, name: str = MAKE, number: int = 1) -> None:
-        self.place = "here"
+        self.point = "here"
         self.trace: list[str] = []
         self.fault = Fault(Call("here", name, number), mode)
-        self.tap = Tap(lambda: self.place, faults=[self.fault])
+        self.tap = Tap(lambda: self.point, faults=[self.fault])
 
     def call(self, name: str = MAKE) -> None:
         self.tap.around(name, lambda: self.trace.append(name), PORT_ERRORS)
 
 
-def test_calls_are_numbered_by_place_and_name() -> None:
+def test_calls_are_numbered_by_point_and_name() -> None:
     bench = Bench(Mode.BEFORE, number=9)
     bench.call()
     bench.call(RECORD)
     bench.call()
-    bench.place = "there"
+    bench.point = "there"
     bench.call()
-    bench.place = ""
+    bench.point = ""
     bench.call()
     assert bench.tap.calls == [
         Call("here", MAKE, 1),
@@ -97,11 +97,11 @@ def test_lift_keeps_a_fault_that_has_not_happened() -> None:
     assert outcomes(bench, bench.call, bench.call) == "ox"
 
 
-def test_a_refusal_hits_a_vendor_everywhere_and_our_table_at_one_place() -> None:
+def test_a_refusal_hits_a_vendor_everywhere_and_our_table_at_one_point() -> None:
     for name, elsewhere in ((MAKE, "x"), (RECORD, "o")):
         bench = Bench(Mode.REFUSED, name)
         assert outcomes(bench, partial(bench.call, name)) == "x"
-        bench.place = "there"
+        bench.point = "there"
         assert outcomes(bench, partial(bench.call, name)) == elsewhere
 
 

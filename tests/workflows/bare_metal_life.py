@@ -75,7 +75,7 @@ class BareMetalLife(MachineLife):
     ) -> None:
         world = make_world()
         self.injection = injection or FaultInjection()
-        self.injection.place = ""
+        self.injection.point = ""
         self.yard = yard = self.made_yard(world.clock)
         for verb, resource in without:
             yard.without(verb, resource)

@@ -49,12 +49,12 @@ class FaultyHead:
     def answer(self, request: httpx.Request) -> httpx.Response:
         """The answer to one request, or what the fault makes of it."""
         injection = self.injection
-        if not injection.place:
+        if not injection.point:
             return self.yard.answer(request)
         at_site = len(injection.sites) == injection.site
         body = request.read()
         name = json.loads(body)["call"] if body else f"{request.method} {request.url.path}"
-        injection.sites.append(Site(injection.place, name))
+        injection.sites.append(Site(injection.point, name))
         if not at_site:
             return self.yard.answer(request)
         injection.fired = True
@@ -116,7 +116,7 @@ class BcmLife(MachineLife):
     ) -> None:
         world = make_world()
         self.injection = injection or FaultInjection()
-        self.injection.place = ""
+        self.injection.point = ""
         self.yard = yard = HeadYard(world.clock, **settings)
         if via:
             yard.through_site()

@@ -40,13 +40,13 @@ class FaultyHost:
     def answer(self, request: httpx.Request) -> httpx.Response:
         """The answer to one request, or what the fault makes of it."""
         injection = self.injection
-        if not injection.place:
+        if not injection.point:
             return self.host.answer(request)
         if self.busy:
             self.busy -= 1
             return self._refusal()
         at_site = len(injection.sites) == injection.site
-        injection.sites.append(Site(injection.place, f"{request.method} {_NAMES.sub('/-', request.url.path)}"))
+        injection.sites.append(Site(injection.point, f"{request.method} {_NAMES.sub('/-', request.url.path)}"))
         if not at_site:
             return self.host.answer(request)
         injection.fired = True
@@ -113,7 +113,7 @@ class ConfigMapLife(MachineLife):
     ) -> None:
         world = make_world()
         self.injection = injection or FaultInjection()
-        self.injection.place = ""
+        self.injection.point = ""
         self.host = host = host or KubernetesHost(clock=world.clock)
         for verb, resource in without:
             host.without(verb, resource)

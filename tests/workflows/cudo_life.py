@@ -55,14 +55,14 @@ class FaultyWire:
     def answer(self, request: httpx.Request) -> httpx.Response:
         """The answer to one request, or what the fault makes of it."""
         injection = self.injection
-        if not injection.place:
+        if not injection.point:
             return self.yard.cudo.answer(request)
         if self.busy:
             self.busy -= 1
             return self._refusal()
         at_site = len(injection.sites) == injection.site
         path = re.sub(r"/(vm|vms|networks|security-groups)/[^/]+", r"/\1/-", request.url.path)
-        injection.sites.append(Site(injection.place, f"{request.method} {path}"))
+        injection.sites.append(Site(injection.point, f"{request.method} {path}"))
         if not at_site:
             return self.yard.cudo.answer(request)
         injection.fired = True
@@ -96,7 +96,7 @@ class FaultyCommits:
     def commit(self, *writes: Any) -> None:
         injection = self.injection
         at_site = len(injection.sites) == injection.site
-        injection.sites.append(Site(injection.place, "commit"))
+        injection.sites.append(Site(injection.point, "commit"))
         injection.fired = injection.fired or at_site
         if at_site and injection.fault == "before":
             raise Died("before the write")
@@ -145,7 +145,7 @@ class CudoLife(MachineLife):
     def __init__(self, injection: FaultInjection | None = None, *, full: bool = False, far: bool = False) -> None:
         world = make_world()
         self.injection = injection or FaultInjection()
-        self.injection.place = ""
+        self.injection.point = ""
         self.yard = yard = CudoYard("intel", clock=world.clock)
         self.nodes = nodes = Nodes.of(world.registry, world.services, world.clock)
         moment = world.services.now()

@@ -52,7 +52,7 @@ ERRORS = Errors(lambda: StoreUnavailable("no answer"), lambda: StoreUnavailable(
 @dataclass(frozen=True, slots=True)
 class Story:
     """``begin`` brings about the reason. ``types`` are the nodes of the end, ``fewest`` how many there have to be at
-    every moment. ``homeless``: pods may be without a place, as nothing can be moved in order."""
+    every moment. ``homeless``: pods may be without a point, as nothing can be moved in order."""
 
     begin: Callable[[DisruptionLife], None]
     types: tuple[str, ...]
@@ -72,13 +72,13 @@ class DisruptionLife:
     act: str = ""
     on_last: bool = False
     pods: PodsBesideDaemon = field(init=False)
-    place: str = ""
+    point: str = ""
     wrong: list[str] = field(default_factory=list)
     sites: list[tuple[str, int, int]] = field(default_factory=list)
     """Of each call of the tap: the state of the decision, its number within the pass, and how many writes came before.
     Calls that have these in common are the same call, made again in the same state."""
     most_homeless: int = 0
-    """The most pods that were without a place after a pass."""
+    """The most pods that were without a point after a pass."""
     number_in_pass: int = 0
     writes: int = 0
     acted_at: int = -1
@@ -90,7 +90,7 @@ class DisruptionLife:
     def __post_init__(self) -> None:
         yard = make_yard()
         self.pods = PodsBesideDaemon(yard)
-        self.tap = Tap(lambda: self.place, faults=[self.fault] if self.fault else [])
+        self.tap = Tap(lambda: self.point, faults=[self.fault] if self.fault else [])
         self.plain = yard.nodes.services.store
         yard.nodes.services = replace(yard.nodes.services, store=WatchedStore(self.plain, self))
         registry: Any = WatchedRegistry(yard.nodes.registry, self)
@@ -99,23 +99,23 @@ class DisruptionLife:
 
     def called(self, name: str, work: Callable[[], T]) -> T:
         """Does a call to the table, or what the fault makes of it."""
-        if self.place:
-            self.sites.append((self.place, self.number_in_pass, self.writes))
+        if self.point:
+            self.sites.append((self.point, self.number_in_pass, self.writes))
             self.number_in_pass += 1
         return self.tap.around(f"dynamodb.{name}", work, ERRORS)
 
     def written(self, writes: tuple[Write, ...]) -> None:
         """Counts what passes over disruption write."""
-        self.writes += bool(self.place and writes)
+        self.writes += bool(self.point and writes)
 
     def _look(self) -> Any:
         record = self.plain.get(ClusterDisruption, self.pods.yard.cluster.id)
-        self.place, self.number_in_pass = record.state if record is not None else IDLE, 0
+        self.point, self.number_in_pass = record.state if record is not None else IDLE, 0
         try:
             with suppress(Crash, StockyardError):
                 return self._disruptor.due(self.pods.yard.nodes.clock.now())
         finally:
-            self.place = ""
+            self.point = ""
             # Pods of a node that leaves are evicted at once: what takes them has to be there by now.
             self.pods.bind()
             self.most_homeless = max(self.most_homeless, len(self.pods.waiting))
@@ -257,7 +257,7 @@ def _drifted(life: DisruptionLife) -> None:
 def _expired(life: DisruptionLife) -> None:
     _filled(life, "1500m", expire_after="1h")
     life.pods.yard.nodes.clock.advance(3600)
-    # What comes in its place is young enough for all of the life.
+    # What comes in its point is young enough for all of the life.
 
 
 def _interrupted(life: DisruptionLife) -> None:

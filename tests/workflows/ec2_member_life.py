@@ -35,7 +35,7 @@ class Ec2MembersProvider(MembersProvider):
     """Provider whose work for members is done in the account of ``yard``. The tap sees these calls, and no others."""
 
     yard: Yard = field(kw_only=True)
-    place: str = ""
+    point: str = ""
     machines: dict[str, str] = field(default_factory=dict)
     """By the name of the claim that they were made for."""
 
@@ -54,15 +54,15 @@ class Ec2MembersProvider(MembersProvider):
     def release_first(self, work: CloudWork) -> Outcome:
         return self._at("release_first", self.yard.provider.release_first)
 
-    def _at(self, place: str, do: Callable[[CloudWork], T]) -> T:
+    def _at(self, point: str, do: Callable[[CloudWork], T]) -> T:
         self.yard.later(LOOK_SECONDS)
-        self.place = place
+        self.point = point
         try:
             return do(self.yard.work("members"))
         except Crash as death:
             raise Died(str(death)) from None
         finally:
-            self.place = ""
+            self.point = ""
 
     def machine_for(self, claim: NodeClaim) -> str:
         if claim.name not in self.machines:
@@ -108,7 +108,7 @@ class Account:
         checkpoint.restore()
         provider = members.provider
         assert isinstance(provider, Ec2MembersProvider)
-        self.tap.place = lambda: provider.place
+        self.tap.point = lambda: provider.point
         self.tap.calls.clear()
         self.tap._counts.clear()
         return members

@@ -47,9 +47,9 @@ class Died(StockyardError):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A write or a call: the place where it happens (a phase or a handler) and its name."""
+    """A write or a call: the point where it happens (a phase or a handler) and its name."""
 
-    place: str
+    point: str
     name: str
 
     @property
@@ -67,13 +67,13 @@ class FaultInjection:
     site: int = -1
     fault: str = ""
     sites: list[Site] = field(default_factory=list)
-    place: str = ""
+    point: str = ""
     fired: bool = False
 
     def inject(self, name: str, do: Callable[[], T], errors: Errors) -> T:
         """Does the call ``do``, or what the fault turns it into."""
         at_site = len(self.sites) == self.site
-        self.sites.append(Site(self.place, name))
+        self.sites.append(Site(self.point, name))
         if not at_site:
             return do()
         self.fired = True
@@ -179,7 +179,7 @@ class _Tap(Tap):
 
     def around(self, name: str, work: Callable[[], T], errors: Errors) -> T:
         injection = self._cloud.injection
-        if injection is None or not injection.place or name.startswith("sts."):
+        if injection is None or not injection.point or name.startswith("sts."):
             return work()  # The assumed role is kept for all lives.
         return injection.inject(name, work, errors)
 

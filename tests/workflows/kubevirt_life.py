@@ -88,7 +88,7 @@ class KubeVirtLife(MachineLife):
     ) -> None:
         world = make_world()
         self.injection = injection or FaultInjection()
-        self.injection.place = ""
+        self.injection.point = ""
         self.host = host = host or VirtualMachineHost(clock=world.clock)
         for verb, resource in without:
             host.without(verb, resource)

@@ -94,7 +94,7 @@ class MachineLife:
     ) -> None:
         world = make_world()
         self.cloud, self.injection = cloud, injection or FaultInjection()
-        self.injection.place = ""
+        self.injection.point = ""
         cloud.begin(world.clock, self.injection, seed, {"m6i.large": 0, "m5.large": 0} if full else {"m6i.large": 1})
         self.nodes = nodes = Nodes.of(world.registry, world.services, world.clock)
         world.services.store.commit(Create(cloud.cluster))
@@ -189,27 +189,27 @@ class MachineLife:
         return any(instance.id == machine and instance.state == "running" for instance in self.cloud.machines())
 
     def _meanwhile(self) -> None:
-        self.injection.place = "agent"
+        self.injection.point = "agent"
         self.agent.round()
 
-    def _relay(self, place: str) -> None:
+    def _relay(self, point: str) -> None:
         self.nodes.before_phase = self._in
-        self._again(place, self.nodes.relay)
+        self._again(point, self.nodes.relay)
 
-    def _in(self, place: str) -> None:
-        self.injection.place = place
+    def _in(self, point: str) -> None:
+        self.injection.point = point
 
-    def _again(self, place: str, work: Callable[[], T]) -> T:
+    def _again(self, point: str, work: Callable[[], T]) -> T:
         """Repeats ``work`` while the worker dies or a vendor is slow, as a caller or a stream does."""
         for _ in range(4):
-            self.injection.place = place
+            self.injection.point = point
             try:
                 return work()
             except (Died, VendorThrottled, VendorTimeout, ClientError):
                 continue
             finally:
-                self.injection.place = ""
-        raise AssertionError(f"{place} never succeeds")
+                self.injection.point = ""
+        raise AssertionError(f"{point} never succeeds")
 
     # --- the judge ----------------------------------------------------------------------------------------------------
 

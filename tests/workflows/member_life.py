@@ -172,8 +172,8 @@ class MemberLife:
         call = getattr(self.members.provider, name)
 
         def faulty(*arguments: Any) -> Any:
-            place = str(arguments[0]) if name == "ensure" else name
-            return self.faults.around(place, lambda: call(*arguments))
+            point = str(arguments[0]) if name == "ensure" else name
+            return self.faults.around(point, lambda: call(*arguments))
 
         setattr(self.members.provider, name, faulty)
 

@@ -44,7 +44,7 @@ def faulty_calls(injection: FaultInjection) -> Iterator[None]:
 
     def call(calls: Calls, service: str, operation: str, **parameters: Any) -> Any:
         at_site = len(injection.sites) == injection.site
-        injection.sites.append(Site(injection.place, f"{service}.{operation}"))
+        injection.sites.append(Site(injection.point, f"{service}.{operation}"))
         if not at_site:
             return real(calls, service, operation, **parameters)
         injection.fired = True
@@ -116,24 +116,24 @@ class NodeGroupLife:
             ("schedule", nodes.schedule),
             ("workflow", nodes.relay),
         ]
-        for place, step in steps:
-            self._again(place, step)
+        for point, step in steps:
+            self._again(point, step)
 
-    def _in(self, place: str) -> None:
-        self.injection.place = place
+    def _in(self, point: str) -> None:
+        self.injection.point = point
 
-    def _again(self, place: str, work: Callable[[], T]) -> T:
+    def _again(self, point: str, work: Callable[[], T]) -> T:
         """Repeats ``work`` while the worker dies or a vendor is slow, as a caller or a stream does."""
-        before = self.injection.place
+        before = self.injection.point
         for _ in range(4):
-            self.injection.place = place
+            self.injection.point = point
             try:
                 return work()
             except (Died, VendorThrottled, VendorTimeout):
                 continue
             finally:
-                self.injection.place = before
-        raise AssertionError(f"{place} never succeeds")
+                self.injection.point = before
+        raise AssertionError(f"{point} never succeeds")
 
     def _wrong(self, story: Story, group: str) -> list[str]:
         store = story.yard.nodes.registry.store("acme")

@@ -97,7 +97,7 @@ class PoolLife:
     fault: Fault | None = None
     delivery: str = ONCE
     nodes: Nodes = field(init=False)
-    place: str = ""
+    point: str = ""
     step: str = ""
     times_told: str = ONCE
     needed: int = 1
@@ -107,7 +107,7 @@ class PoolLife:
     wrong: list[str] = field(default_factory=list)
     rounds: Tally[str] = field(default_factory=Tally)
     sites: list[tuple[str, int, int]] = field(default_factory=list)
-    """Of each call of the tap: its place, its number within the function's run, and how many writes came before it.
+    """Of each call of the tap: its point, its number within the function's run, and how many writes came before it.
     Calls that have these in common are the same call, made again in the same state."""
     number_in_call: int = 0
     writes: int = 0
@@ -116,7 +116,7 @@ class PoolLife:
         world = make_world()
         self.nodes = Nodes.of(world.registry, world.services, world.clock)
         self.nodes.provider("lab", KIND, block={"launchSeconds": 1, "joinSeconds": 2})
-        self.tap = Tap(lambda: self.place, faults=[self.fault] if self.fault else [], on_fault=self._on_fault)
+        self.tap = Tap(lambda: self.point, faults=[self.fault] if self.fault else [], on_fault=self._on_fault)
         self.plain = self.nodes.services.store
         self.store = WatchedStore(self.plain, self)
         services = with_ports(self.nodes.services, cluster_drivers={"memory": Grouping()})
@@ -133,8 +133,8 @@ class PoolLife:
 
     def called(self, name: str, work: Callable[[], T]) -> T:
         """Does a call to the table, or what the fault makes of it."""
-        if self.place:
-            self.sites.append((self.place, self.number_in_call, self.writes))
+        if self.point:
+            self.sites.append((self.point, self.number_in_call, self.writes))
             self.number_in_call += 1
         return self.tap.around(f"dynamodb.{name}", work, ERRORS)
 
@@ -219,21 +219,21 @@ class PoolLife:
     def _due(self) -> None:
         self._call("due", {})
 
-    def _call(self, place: str, event: dict[str, Any]) -> bool:
+    def _call(self, point: str, event: dict[str, Any]) -> bool:
         try:
-            with self._at(place):
+            with self._at(point):
                 autoscaler_handler(event, Context("autoscaler", "request"))
         except (Crash, StockyardError):
             return False
         return True
 
     @contextmanager
-    def _at(self, place: str) -> Iterator[None]:
-        self.place, self.number_in_call = f"{self.step}: {place}", 0
+    def _at(self, point: str) -> Iterator[None]:
+        self.point, self.number_in_call = f"{self.step}: {point}", 0
         try:
             yield
         finally:
-            self.place = ""
+            self.point = ""
 
     def _released(self) -> bool:
         """One run of the phase of the cluster's deletion; the workflow repeats it whatever becomes of it."""
@@ -345,9 +345,9 @@ class PoolLife:
         for claim in new:
             self.claims_by_pool.setdefault(claim.pool, []).append(claim.id)
         for name in {claim.pool for claim in new}:
-            place, self.place = self.place, ""
+            point, self.point = self.point, ""
             present, pool = living(claims_of(self.nodes.services, self.cluster_id, name)), self._pools()[name]
-            self.place = place
+            self.point = point
             most = pool.quantity if name == "base" else self.needed
             if len(present) > most:
                 self.wrong.append(f"{self.step}: {name} has {len(present)} nodes where {most} are needed")

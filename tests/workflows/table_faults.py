@@ -29,11 +29,11 @@ class Faults:
     site: int = -1
     when: str = ""
     error: type[StockyardError] = Died
-    places: list[str] = field(default_factory=list)
+    points: list[str] = field(default_factory=list)
 
-    def around(self, place: str, do: Callable[[], Any]) -> Any:
-        here = len(self.places) == self.site
-        self.places.append(place)
+    def around(self, point: str, do: Callable[[], Any]) -> Any:
+        here = len(self.points) == self.site
+        self.points.append(point)
         if here and self.when == "before":
             raise self.error("before")
         result = do()
@@ -55,10 +55,10 @@ class FaultyStore:
         return getattr(self._store, name)
 
     def commit(self, *writes: Write) -> None:
-        self._faults.around(_place(writes), lambda: self._store.commit(*writes))
+        self._faults.around(_point_of(writes), lambda: self._store.commit(*writes))
 
 
-def _place(writes: Sequence[Write]) -> str:
+def _point_of(writes: Sequence[Write]) -> str:
     """Place of a cluster that is written, else the kinds of the records."""
     records = [write.record for write in writes if isinstance(write, Create | Replace)]
     cluster = next((record for record in records if isinstance(record, Cluster)), None)
@@ -66,23 +66,23 @@ def _place(writes: Sequence[Write]) -> str:
     return f"{cluster.status} at {cluster.phase}" if cluster is not None else " ".join(kinds)
 
 
-def every_fault(places: Sequence[str]) -> list[Faults]:
+def every_fault(points: Sequence[str]) -> list[Faults]:
     """All that may go wrong in a life that came to these places."""
     return [
-        Faults(site, when, error) for site in range(len(places)) for when in ("before", "after") for error in ERRORS
+        Faults(site, when, error) for site in range(len(points)) for when in ("before", "after") for error in ERRORS
     ]
 
 
-def sample(faults: Sequence[Faults], places: Sequence[str], most: int, seed: str) -> list[Faults]:
+def sample(faults: Sequence[Faults], points: Sequence[str], most: int, seed: str) -> list[Faults]:
     """At most so many of the faults, so that they are at as many places, and of as many kinds, as they can be."""
     remaining, selection = list(faults), list[Faults]()
     random.Random(seed).shuffle(remaining)
     there, kinds = Counter[str](), Counter[tuple[str, str]]()
     while remaining and len(selection) < most:
-        fault = min(remaining, key=lambda each: (there[places[each.site]], kinds[_kind(each)]))
+        fault = min(remaining, key=lambda each: (there[points[each.site]], kinds[_kind(each)]))
         remaining.remove(fault)
         selection.append(fault)
-        there[places[fault.site]] += 1
+        there[points[fault.site]] += 1
         kinds[_kind(fault)] += 1
     return selection
 

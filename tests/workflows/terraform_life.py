@@ -89,7 +89,7 @@ class TerraformLife(MachineLife):
     def __init__(self, injection: FaultInjection | None = None, *, environment: bool = False) -> None:
         world = make_world()
         self.injection = injection or FaultInjection()
-        self.injection.place = ""
+        self.injection.point = ""
         self.nodes = nodes = Nodes.of(world.registry, world.services, world.clock)
         store: Any = FaultyCommits(world.registry.store("acme"), self.injection)
         plain = nodes.services
@@ -132,7 +132,7 @@ class TerraformLife(MachineLife):
         """Nobody switches what a template has made."""
 
     def _meanwhile(self) -> None:
-        self.injection.place = ""
+        self.injection.point = ""
         self.memory_runner.play()
         super()._meanwhile()
 

@@ -42,7 +42,7 @@ class Cell:
     fault: str
 
     def __str__(self) -> str:
-        return f"{self.story}: {self.site.name} in {self.site.place} ({self.number}), {self.fault}"
+        return f"{self.story}: {self.site.name} in {self.site.point} ({self.number}), {self.fault}"
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def no_pauses() -> Iterator[None]:
 
 
 def cells_of(story: str) -> list[Cell]:
-    """Reads see the same states again, so only the first read of each name in a place has cells."""
+    """Reads see the same states again, so only the first read of each name in a point has cells."""
     cells: list[Cell] = []
     life = BareMetalLife(**STORIES[story])
     assert life.run() == "Available"
@@ -96,7 +96,7 @@ def test_crash_matrix(soaking: bool, seed: int, record_property: Callable[[str, 
     }
     record_property("figure:bare_metal_crash_matrix", figures)
     requests = {
-        (cell.site.place, cell.site.name.split(" ")[0], cell.site.name.split("/")[-2])
+        (cell.site.point, cell.site.name.split(" ")[0], cell.site.name.split("/")[-2])
         for cell in cells
         if "/" in cell.site.name
     }

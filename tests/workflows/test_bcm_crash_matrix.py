@@ -38,11 +38,11 @@ class Cell:
     fault: str
 
     def __str__(self) -> str:
-        return f"{self.story}: {self.site.name} in {self.site.place} ({self.number}), {self.fault}"
+        return f"{self.story}: {self.site.name} in {self.site.point} ({self.number}), {self.fault}"
 
 
 def all_cells() -> list[Cell]:
-    """Reads see the same states again, so only the first read of each name in a place has cells."""
+    """Reads see the same states again, so only the first read of each name in a point has cells."""
     cells: list[Cell] = []
     for story, full in STORIES.items():
         life = BcmLife(full=full)
@@ -94,8 +94,8 @@ def test_bcm_crash_matrix(soaking: bool, seed: int, record_property: Callable[[s
 
 
 def test_the_matrix_has_cells_for_every_call() -> None:
-    places = {(cell.site.place, cell.site.name) for cell in all_cells()}
-    assert places >= {
+    points = {(cell.site.point, cell.site.name) for cell in all_cells()}
+    assert points >= {
         ("launch", "getDevices"),
         ("launch", "updateDevice"),
         ("launch", "powerOperation"),

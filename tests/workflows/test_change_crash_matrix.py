@@ -174,9 +174,9 @@ def test_change_crash_matrix(
 ) -> None:
     recorded = ChangeLife(story)
     assert recorded.run() == []
-    places = recorded.faults.places
-    cells = every_fault(places)
-    selection = cells if soaking else sample(cells, places, SAMPLE, f"{seed} {story}")
+    points = recorded.faults.points
+    cells = every_fault(points)
+    selection = cells if soaking else sample(cells, points, SAMPLE, f"{seed} {story}")
     lives = {str(cell): ChangeLife(story, cell).run() for cell in selection}
     bad = {cell: wrong for cell, wrong in lives.items() if wrong}
     record_property(f"figure:change_{story}", {"cells": len(cells), "run": len(selection), "bad": len(bad)})

@@ -44,7 +44,7 @@ class Cell:
     fault: str
 
     def __str__(self) -> str:
-        return f"{self.story}: {self.site.name} in {self.site.place} ({self.number}), {self.fault}"
+        return f"{self.story}: {self.site.name} in {self.site.point} ({self.number}), {self.fault}"
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def no_pauses() -> Iterator[None]:
 
 
 def all_cells() -> list[Cell]:
-    """Reads see the same states again, so only the first read of each name in a place has cells."""
+    """Reads see the same states again, so only the first read of each name in a point has cells."""
     cells: list[Cell] = []
     for story, full in STORIES.items():
         life = ConfigMapLife(full=full)
@@ -117,7 +117,7 @@ def test_a_life_costs_no_more_than_one_on_cudo(record_property: Callable[[str, o
 
 
 def test_the_matrix_has_cells_for_every_call() -> None:
-    calls = {(cell.site.place, cell.site.name.rpartition("machines/")[2]) for cell in all_cells()}
+    calls = {(cell.site.point, cell.site.name.rpartition("machines/")[2]) for cell in all_cells()}
     assert calls >= {
         ("launch", "configmaps/-"),
         ("launch", "secrets/-"),

@@ -44,7 +44,7 @@ def wrong(world: CrashWorld, clean: Clean, call: Call, mode: Mode, variant: int 
 
 
 def test_a_fault_that_never_fires_fails_its_cell(world: CrashWorld, clean: Clean) -> None:
-    assert wrong(world, clean, Call(VPC.place, VPC.name, 99), Mode.BEFORE) == ["the fault never fired"]
+    assert wrong(world, clean, Call(VPC.point, VPC.name, 99), Mode.BEFORE) == ["the fault never fired"]
 
 
 def test_a_resource_left_in_the_cloud_is_reported(
@@ -136,9 +136,9 @@ def test_a_new_phase_adds_cells_and_an_unreached_phase_is_reported(
     states["account_done"]["Choices"][0]["Next"] = "again"
     monkeypatch.setitem(world.documents, "provision", json.dumps(document))
     life = live(world, "clean", clean[0])
-    places = Counter(matrix_cell.call.place for matrix_cell in matrix(world.cloud.stories, {"clean": (clean[0], life)}))
-    assert places["provision:again"] > 0
-    assert tasks(world) - places.keys() >= {"provision:never"}
+    points = Counter(matrix_cell.call.point for matrix_cell in matrix(world.cloud.stories, {"clean": (clean[0], life)}))
+    assert points["provision:again"] > 0
+    assert tasks(world) - points.keys() >= {"provision:never"}
 
 
 def test_a_seed_determines_the_life(world: CrashWorld, clean: Clean) -> None:

@@ -1,7 +1,7 @@
 """The crash matrix: every fault at every call of every phase of both workflows and of the create handler.
 
 The cells are made from the documents and from recorded lives, so a new phase or call adds its own cells. ``make test``
-runs one cell of each place on a table in memory, ``make soak`` runs all on the real adapter, which is under the lives
+runs one cell of each point on a table in memory, ``make soak`` runs all on the real adapter, which is under the lives
 of ``test_crash_judge`` too.
 """
 
@@ -28,13 +28,13 @@ def world(soaking: bool) -> Iterator[CrashWorld]:
 
 def test_every_phase_of_the_crash_matrix_is_reached(world: CrashWorld, recorded: Recorded) -> None:
     every = matrix(world.cloud.stories, recorded)
-    assert {cell.call.place for cell in every} >= tasks(world) | {"create"}
-    for place in tasks(world) | {"create"}:
-        there = [cell for cell in every if cell.call.place == place]
+    assert {cell.call.point for cell in every} >= tasks(world) | {"create"}
+    for point in tasks(world) | {"create"}:
+        there = [cell for cell in every if cell.call.point == point]
         modes = {cell.mode for cell in there}
-        # The mode RECORDED needs a change besides the write of the record. A place without one has no such cell.
+        # The mode RECORDED needs a change besides the write of the record. A point without one has no such cell.
         beyond = any(cell.call.mutating and not cell.call.record for cell in there)
-        assert modes >= set(Mode) - (set() if beyond else {Mode.RECORDED}), place
+        assert modes >= set(Mode) - (set() if beyond else {Mode.RECORDED}), point
 
 
 def test_lives_without_a_fault_end_as_their_story_says(recorded: Recorded) -> None:
@@ -68,5 +68,5 @@ def test_a_sample_has_every_phase_and_every_fault(world: CrashWorld, recorded: R
     cells = sample(world.cloud.stories, every, seed)
     assert cells == sample(world.cloud.stories, every, seed)
     assert cells != sample(world.cloud.stories, every, seed + 1)
-    assert {cell.call.place for cell in cells} == tasks(world) | {"create", "sweep_scope"}
+    assert {cell.call.point for cell in cells} == tasks(world) | {"create", "sweep_scope"}
     assert {cell.mode for cell in cells} == set(Mode)

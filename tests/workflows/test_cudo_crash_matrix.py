@@ -38,7 +38,7 @@ class Cell:
     fault: str
 
     def __str__(self) -> str:
-        return f"{self.story}: {self.site.name} in {self.site.place} ({self.number}), {self.fault}"
+        return f"{self.story}: {self.site.name} in {self.site.point} ({self.number}), {self.fault}"
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def all_cells() -> list[Cell]:
-    """Reads see the same states again, so only the first read of each name in a place has cells."""
+    """Reads see the same states again, so only the first read of each name in a point has cells."""
     cells: list[Cell] = []
     for story, how in STORIES.items():
         life = CudoLife(**how)
@@ -99,7 +99,7 @@ def test_cudo_crash_matrix(soaking: bool, seed: int, record_property: Callable[[
 
 
 def test_the_matrix_has_cells_for_every_call() -> None:
-    calls = {(cell.site.place, cell.site.name.partition("acme-project/")[2]) for cell in all_cells()}
+    calls = {(cell.site.point, cell.site.name.partition("acme-project/")[2]) for cell in all_cells()}
     assert calls >= {
         ("environment", "networks/-"),
         ("environment", "security-groups/-"),

@@ -119,15 +119,15 @@ def test_people_act_while_a_pass_dies(
 
 def test_the_matrix_has_every_step_of_every_reason(cells: list[Cell]) -> None:
     assert {cell.story for cell in cells} == set(STORIES)
-    writes = {(cell.story, cell.call.place) for cell in cells if cell.call.record}
-    assert {place for story, place in writes if story == "a cheaper node comes"} == {IDLE, PROPOSED, REPLACING}
+    writes = {(cell.story, cell.call.point) for cell in cells if cell.call.record}
+    assert {point for story, point in writes if story == "a cheaper node comes"} == {IDLE, PROPOSED, REPLACING}
 
 
 @pytest.mark.parametrize("act", [CORDON, TAINT, SHRINKS, READY_AGAIN, DAEMON_GROWS])
 def test_the_judge_sees_a_node_that_counts_as_nobody_told_it(cells: list[Cell], act: str) -> None:
     """The act comes before the decision: pods move to the node of the act, or to a new one beside the old DaemonSet."""
     stories = ("a cheaper node comes", "a node that may be taken back")
-    early = [cell for cell in cells if cell.story in stories and cell.call.place == IDLE and cell.call.record]
+    early = [cell for cell in cells if cell.story in stories and cell.call.point == IDLE and cell.call.record]
     (first, *_), (second, *_) = ([cell for cell in early if cell.story == story] for story in stories)
     acted = [replace(cell, act=act, on_last=True) for cell in (first, second)]
     assert [cell.wrong() for cell in acted] == [[], []]
@@ -146,6 +146,6 @@ def test_the_judge_sees_a_decision_that_waits_for_ever(cells: list[Cell], monkey
     """The pass dies before it has made the replacement, and no later one gives the decision up."""
     monkeypatch.setattr(hopeless, "START_SECONDS", 10**9)
     monkeypatch.setattr(hopeless, "REPLACE_SECONDS", 10**9)
-    there = [cell for cell in cells if cell.story == "a cheaper node comes" and cell.call.place == PROPOSED]
+    there = [cell for cell in cells if cell.story == "a cheaper node comes" and cell.call.point == PROPOSED]
     wrong = [cell.wrong() for cell in there if cell.call.record and cell.mode is Mode.BEFORE]
     assert any(text.startswith("hangs: Replacing") for texts in wrong for text in texts)

@@ -44,22 +44,22 @@ def recorded(account: Account, story: str) -> tuple[Sequence[Call], int]:
 
 
 def cells_of(calls: Sequence[Call]) -> list[Cell]:
-    """All faults at each change, and at the first and the last read of each name in a place."""
-    lasts = {(call.place, call.name): call.number for call in calls}
-    ends = [call for call in calls if call.mutating or call.number in (1, lasts[(call.place, call.name)])]
+    """All faults at each change, and at the first and the last read of each name in a point."""
+    lasts = {(call.point, call.name): call.number for call in calls}
+    ends = [call for call in calls if call.mutating or call.number in (1, lasts[(call.point, call.name)])]
     return [(call, mode) for call in ends for mode in MODES]
 
 
 def sample(cells: Sequence[Cell], seed: int) -> list[Cell]:
     """Each call once, and each kind of fault as often as the others."""
     chance, modes = random.Random(seed), Counter[Mode]()
-    names = dict.fromkeys((call.place, call.name) for call, _ in cells)
+    names = dict.fromkeys((call.point, call.name) for call, _ in cells)
     selection = []
     for name in names:
         mode = min(MODES, key=lambda mode: (modes[mode], chance.random()))
         modes[mode] += 1
         selection.append(
-            chance.choice([cell for cell in cells if (cell[0].place, cell[0].name) == name and cell[1] is mode])
+            chance.choice([cell for cell in cells if (cell[0].point, cell[0].name) == name and cell[1] is mode])
         )
     return selection
 
@@ -94,7 +94,7 @@ def test_ec2_member_crash_matrix(
 
 def test_a_life_comes_to_all_that_is_done_for_members(account: Account) -> None:
     calls, _ = recorded(account, SAMPLED)
-    assert {call.place for call in calls} == set(CALLS)
+    assert {call.point for call in calls} == set(CALLS)
     assert {call.name for call in calls} >= {
         "elbv2.DescribeTargetHealth", "ec2.DescribeInstances", "elbv2.RegisterTargets", "elbv2.DeregisterTargets",
         "ec2.DeleteVolume",

@@ -1,7 +1,7 @@
 """The crash matrix of clusters on EKS: every fault at every call of every phase, of the vendor's too.
 
 The cells are made from the documents and from recorded lives, as those of ``test_crash_matrix``. ``make test`` runs one
-cell of each place, ``make soak`` runs all.
+cell of each point, ``make soak`` runs all.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ def test_lives_without_a_fault_end_as_their_story_says(world: CrashWorld, record
 
 def test_every_phase_of_the_crash_matrix_is_reached(world: CrashWorld, recorded: Recorded) -> None:
     every = matrix(world.cloud.stories, recorded)
-    assert {cell.call.place for cell in every} >= tasks(world) | {"create", "relay", "reaper"}
-    for place in tasks(world) | {"create"}:
-        modes = {cell.mode for cell in every if cell.call.place == place}
-        beyond = any(cell.call.mutating and not cell.call.record for cell in every if cell.call.place == place)
-        assert modes >= set(Mode) - (set() if beyond else {Mode.RECORDED}), place
+    assert {cell.call.point for cell in every} >= tasks(world) | {"create", "relay", "reaper"}
+    for point in tasks(world) | {"create"}:
+        modes = {cell.mode for cell in every if cell.call.point == point}
+        beyond = any(cell.call.mutating and not cell.call.record for cell in every if cell.call.point == point)
+        assert modes >= set(Mode) - (set() if beyond else {Mode.RECORDED}), point
     vendor = {cell.call.name for cell in every}
     assert vendor >= {
         "ec2.CreateVpc", "ec2.CreateSubnet", "ec2.CreateNatGateway", "ec2.CreateLaunchTemplate", "iam.CreateRole",
@@ -90,7 +90,7 @@ def test_eks_cluster_crash_matrix(
 def test_a_sample_has_every_phase_and_every_fault(world: CrashWorld, recorded: Recorded, seed: int) -> None:
     every = matrix(world.cloud.stories, recorded)
     cells: list[Cell] = sample(world.cloud.stories, every, seed)
-    assert {cell.call.place for cell in cells} >= tasks(world) | {"create"}
+    assert {cell.call.point for cell in cells} >= tasks(world) | {"create"}
     assert {cell.mode for cell in cells} == set(Mode)
 
 

@@ -37,7 +37,7 @@ COMPARED = 5
 
 
 @pytest.mark.parametrize("part", range(PARTS), ids="part{}".format)
-def test_people_find_nobody_without_a_place_or_a_word(
+def test_people_find_nobody_without_room_or_a_word(
     part: int, seed: int, soaking: bool, record_property: Callable[[str, object], None]
 ) -> None:
     if part and not soaking:

@@ -25,7 +25,7 @@ from tests.workflows.machine_life import MachineLife
 STORIES = {"had": False, "full": True}
 """``had``: EC2 has capacity. ``full``: EC2 has none, and the claim gets a node of another provider."""
 MAKES_AND_ENDS = {"ec2.CreateFleet", "ec2.TerminateInstances"}
-"""A run outside the soak tries every fault at these calls, two at the other changes, and one cell of each place."""
+"""A run outside the soak tries every fault at these calls, two at the other changes, and one cell of each point."""
 CHANGES = {
     *MAKES_AND_ENDS,
     "ec2.CreateLaunchTemplate",
@@ -48,7 +48,7 @@ class Cell:
     fault: str
 
     def __str__(self) -> str:
-        return f"{self.story}: {self.site.name} in {self.site.place} ({self.number}), {self.fault}"
+        return f"{self.story}: {self.site.name} in {self.site.point} ({self.number}), {self.fault}"
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def cloud() -> Iterator[Cloud]:
 
 @pytest.fixture(scope="module")
 def cells(cloud: Cloud, seed: int) -> list[Cell]:
-    """All cells. Reads see the same states again, so only the first read of each name in a place has cells."""
+    """All cells. Reads see the same states again, so only the first read of each name in a point has cells."""
     cells_of_lives: list[Cell] = []
     for story, full in STORIES.items():
         life = MachineLife(cloud, full=full, seed=seed)
@@ -86,7 +86,7 @@ def sample(every: list[Cell], seed: int) -> list[Cell]:
         selection += chance.sample(list(there.values()), len(there) if name in MAKES_AND_ENDS else 2)
     other_cells = [cell for cell in every if cell.site.name not in CHANGES]
     chance.shuffle(other_cells)
-    return [*selection, *{cell.site.place: cell for cell in other_cells}.values()]
+    return [*selection, *{cell.site.point: cell for cell in other_cells}.values()]
 
 
 def wrong(cloud: Cloud, cell: Cell, seed: int) -> list[str]:
@@ -111,7 +111,7 @@ def test_machine_crash_matrix(
     figures: dict[str, Any] = {
         "cells": len(cells),
         "run": len(selection),
-        "places": len({cell.site.place for cell in selection}),
+        "places": len({cell.site.point for cell in selection}),
         "by_fault": dict(Counter(cell.fault for cell in selection)),
         "bad": len(faults),
         "seconds": round(time.process_time() - started, 1),
@@ -120,11 +120,11 @@ def test_machine_crash_matrix(
     assert not faults, f"{len(faults)} of {len(selection)}\n" + "\n".join(faults[:40])
 
 
-def test_the_matrix_has_cells_for_every_call_and_place(cells: list[Cell], seed: int) -> None:
-    places = {"create", "schedule", "environment", "launch", "register", "agent", "power", "delete", "terminate"}
+def test_the_matrix_has_cells_for_every_call_and_point(cells: list[Cell], seed: int) -> None:
+    points = {"create", "schedule", "environment", "launch", "register", "agent", "power", "delete", "terminate"}
     for selection in (cells, sample(cells, seed)):
         assert {cell.site.name for cell in selection} >= CHANGES
-        assert {cell.site.place for cell in selection} >= places | {"initialize", "release", "clear"}
+        assert {cell.site.point for cell in selection} >= points | {"initialize", "release", "clear"}
         for name in CHANGES if selection is cells else MAKES_AND_ENDS:
             faults = {cell.fault for cell in selection if cell.site.name == name}
             assert faults == {"before", "after", "timeout", "throttled", "refused"}, name

@@ -29,10 +29,10 @@ def recorded(story: str) -> MemberLife:
 
 def cells_of(life: MemberLife, seed: str, *, soaking: bool) -> Sequence[Cell]:
     """Each fault alone, and each moment of a worker's death with a machine's at another moment."""
-    chance, faults = random.Random(seed), every_fault(life.faults.places)
+    chance, faults = random.Random(seed), every_fault(life.faults.points)
     waits = life.members.waits
     if not soaking:
-        faults = sample(faults, life.faults.places, SAMPLE, seed)
+        faults = sample(faults, life.faults.points, SAMPLE, seed)
         return [(fault, _death(chance, waits) if number % 2 else None) for number, fault in enumerate(faults)]
     alone: list[Cell] = [(fault, None) for fault in faults]
     return [*alone, *((replace(fault), _death(chance, waits)) for fault in faults if fault.error is Died)]
@@ -55,7 +55,7 @@ def test_member_crash_matrix(
 
 
 def test_a_life_comes_to_all_that_is_done_for_members() -> None:
-    assert set(recorded("renewed").faults.places) >= {*CALLS, "ready at members"}
+    assert set(recorded("renewed").faults.points) >= {*CALLS, "ready at members"}
 
 
 def test_the_judge_sees_a_quorum_that_is_given_up() -> None:

@@ -54,7 +54,7 @@ class FaultyStore:
     fault: str = ""
     sites: list[tuple[str, bool]] = field(default_factory=list)
     fired: bool = False
-    place: str = ""
+    point: str = ""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
@@ -62,7 +62,7 @@ class FaultyStore:
     def commit(self, *writes: Write) -> None:
         vendor = any(_kind(write) is SimulatedMachine for write in writes)
         at_site = len(self.sites) == self.site
-        self.sites.append((self.place, vendor))
+        self.sites.append((self.point, vendor))
         if at_site:
             self.fired = True
             if self.fault == "before":
@@ -130,42 +130,42 @@ class Life:
     def _sweep(self) -> None:
         Reaper(self.nodes.registry, self.nodes.clock, lambda _: self.nodes.services).run()
 
-    def _relay(self, place: str) -> None:
-        self.store.place = place
+    def _relay(self, point: str) -> None:
+        self.store.point = point
         self.nodes.before_phase = self._phase
-        self._again(place, self.nodes.relay)
+        self._again(point, self.nodes.relay)
 
     def _phase(self, name: str) -> None:
-        self.store.place = name
+        self.store.point = name
 
-    def _again(self, place: str, work: Callable[[], T]) -> T:
+    def _again(self, point: str, work: Callable[[], T]) -> T:
         """Repeats ``work`` while the worker dies or a vendor is slow, as a caller or a stream does."""
-        self.store.place = place
+        self.store.point = point
         for _ in range(3):
             try:
                 return work()
             except (Died, VendorThrottled, VendorTimeout):
                 continue
-        raise AssertionError(f"{place} never succeeds")
+        raise AssertionError(f"{point} never succeeds")
 
 
 def _cells(refused: bool) -> Iterator[tuple[int, str, str, bool]]:
-    """(site, place, fault, refused) of every write in a life without faults."""
+    """(site, point, fault, refused) of every write in a life without faults."""
     plain = Life.of(refused=refused)
     assert plain.run() == "Available"
     assert plain.nodes.nothing_left()
-    for site, (place, vendor) in enumerate(plain.store.sites):
+    for site, (point, vendor) in enumerate(plain.store.sites):
         for fault in FAULTS if vendor else FAULTS[:2]:
-            yield site, place, fault, refused
+            yield site, point, fault, refused
 
 
 def test_node_crash_matrix(record_property: Callable[[str, object], None]) -> None:
     cells = list(itertools.chain(_cells(False), _cells(True)))
     became: Tally[str] = Tally()
     faults: list[str] = []
-    for site, place, fault, refused in cells:
+    for site, point, fault, refused in cells:
         life = Life.of(site, fault, refused)
-        name = f"{site} in {place}, {fault}{', first type refused' if refused else ''}"
+        name = f"{site} in {point}, {fault}{', first type refused' if refused else ''}"
         try:
             phase = life.run()
         except Exception as error:
@@ -179,11 +179,11 @@ def test_node_crash_matrix(record_property: Callable[[str, object], None]) -> No
         elif not life.nodes.nothing_left():
             machine_ids = [machine.id for machine in every(life.store, SimulatedMachine)]
             faults.append(f"{name}: something is left ({machine_ids})")
-    places = {place for _, place, _, _ in cells}
+    points = {point for _, point, _, _ in cells}
     assert not faults, "\n".join(faults)
-    assert places >= {"create", "schedule", "delete", "launch", "register", "terminate", "release"}
+    assert points >= {"create", "schedule", "delete", "launch", "register", "terminate", "release"}
     assert len(cells) > 60
-    record_property("figure:node_crash_matrix", {"cells": len(cells), "places": len(places), "bad": 0, **became})
+    record_property("figure:node_crash_matrix", {"cells": len(cells), "places": len(points), "bad": 0, **became})
 
 
 def test_the_judge_sees_a_machine_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

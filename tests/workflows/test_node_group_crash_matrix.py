@@ -34,14 +34,14 @@ class Cell:
     fault: str
 
     def __str__(self) -> str:
-        return f"{self.story}: {self.site.name} in {self.site.place} ({self.number}), {self.fault}"
+        return f"{self.story}: {self.site.name} in {self.site.point} ({self.number}), {self.fault}"
 
 
 @pytest.fixture(scope="module")
 def cells() -> list[Cell]:
     """All cells, of recorded lives without a fault.
 
-    Reads see the same states again, so only the first read of each name in a place has cells.
+    Reads see the same states again, so only the first read of each name in a point has cells.
     """
     cells: list[Cell] = []
     for story, group in STORIES.items():
@@ -88,7 +88,7 @@ def test_node_group_crash_matrix(
 
 
 def test_the_matrix_has_cells_for_every_change(cells: list[Cell]) -> None:
-    changes = {(cell.site.place, cell.site.name) for cell in cells if not is_read(cell.site)}
+    changes = {(cell.site.point, cell.site.name) for cell in cells if not is_read(cell.site)}
     assert changes >= {
         ("launch", "autoscaling.set_desired_capacity"),
         ("launch", "ec2.create_tags"),

@@ -66,13 +66,13 @@ def cells(seed: int) -> list[Cell]:
 
 
 def sample(every: list[Cell], seed: int) -> list[Cell]:
-    """One cell of each place, of a write where there is one, with every mode among them."""
+    """One cell of each point, of a write where there is one, with every mode among them."""
     chance = random.Random(seed)
-    places: dict[str, list[Cell]] = {}
+    points: dict[str, list[Cell]] = {}
     for cell in chance.sample(every, len(every)):
-        places.setdefault(cell.call.place, []).append(cell)
+        points.setdefault(cell.call.point, []).append(cell)
     selection: list[Cell] = []
-    for number, there in enumerate(places.values()):
+    for number, there in enumerate(points.values()):
         there.sort(key=lambda cell: not cell.call.record)  # stable: still in a random order
         mode = MODES[number % len(MODES)]
         selection.append(next((cell for cell in there if cell.mode is mode), there[0]))
@@ -89,7 +89,7 @@ def test_pool_crash_matrix(
     figures: dict[str, Any] = {
         "cells": len(cells),
         "run": len(selection),
-        "places": len({cell.call.place for cell in selection}),
+        "places": len({cell.call.point for cell in selection}),
         "by_mode": dict(Tally(cell.mode.value for cell in selection)),
         "by_delivery": dict(Tally(cell.delivery for cell in selection)),
         "bad": len(bad),
@@ -99,19 +99,19 @@ def test_pool_crash_matrix(
     assert not bad, f"{len(bad)} of {len(selection)}\n" + "\n".join(f"{cell}: {bad[cell]}" for cell in [*bad][:20])
 
 
-def test_the_matrix_has_cells_for_every_write_and_place(cells: list[Cell], seed: int) -> None:
-    places = {cell.call.place for cell in cells}
-    assert places == {*REQUESTS, *(f"{step}: {handler}" for step in STEPS for handler in ("pass", "due"))}
+def test_the_matrix_has_cells_for_every_write_and_point(cells: list[Cell], seed: int) -> None:
+    points = {cell.call.point for cell in cells}
+    assert points == {*REQUESTS, *(f"{step}: {handler}" for step in STEPS for handler in ("pass", "due"))}
     for call in {cell.call for cell in cells if cell.call.record}:
         assert len([cell for cell in cells if cell.call == call]) == len(MODES) * len(DELIVERIES)
     selection = sample(cells, seed)
     assert {cell.mode for cell in selection} == set(MODES)
-    assert {cell.call.place for cell in selection} == places
+    assert {cell.call.point for cell in selection} == points
 
 
-def cell_of(cells: list[Cell], place: str, number: int, delivery: str = ONCE, mode: Mode = Mode.BEFORE) -> Cell:
-    """The cell of the ``number``-th write in a place; negative numbers count from the last."""
-    there = [cell for cell in cells if cell.call.record and cell.call.place == place]
+def cell_of(cells: list[Cell], point: str, number: int, delivery: str = ONCE, mode: Mode = Mode.BEFORE) -> Cell:
+    """The cell of the ``number``-th write in a point; negative numbers count from the last."""
+    there = [cell for cell in cells if cell.call.record and cell.call.point == point]
     return [cell for cell in there if (cell.mode, cell.delivery) == (mode, delivery)][number]
 
 

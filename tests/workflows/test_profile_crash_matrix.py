@@ -88,11 +88,11 @@ class FaultyPacks:
     def apply(self, document: Mapping[str, Any], **more: Any) -> Any:
         return self._faults.around("apply", lambda: self._packs.apply(document, **more))
 
-    def get(self, *place: str) -> Any:
-        return self._faults.around("get", lambda: self._packs.get(*place))
+    def get(self, *point: str) -> Any:
+        return self._faults.around("get", lambda: self._packs.get(*point))
 
-    def delete(self, *place: str) -> Any:
-        return self._faults.around("delete", lambda: self._packs.delete(*place))
+    def delete(self, *point: str) -> Any:
+        return self._faults.around("delete", lambda: self._packs.delete(*point))
 
     def close(self) -> None:
         """Nothing is open."""
@@ -247,9 +247,9 @@ def test_profile_crash_matrix(
 ) -> None:
     recorded = ProfileLife(story)
     assert recorded.run() == []
-    places = list(recorded.faults.places)
-    cells = every_fault(places)
-    selection = cells if soaking else sample(cells, places, SAMPLE, f"{seed} {story}")
+    points = list(recorded.faults.points)
+    cells = every_fault(points)
+    selection = cells if soaking else sample(cells, points, SAMPLE, f"{seed} {story}")
     lives = {str(cell): ProfileLife(story, cell).run() for cell in selection}
     bad = {cell: wrong for cell, wrong in lives.items() if wrong}
     record_property(f"profiles_{story}", {"cells": len(cells), "run": len(selection), "bad": len(bad)})

@@ -129,9 +129,9 @@ def test_restore_crash_matrix(
 ) -> None:
     recorded = RestoreLife(story)
     assert recorded.run() == []
-    places = list(recorded.faults.places)
-    cells = every_fault(places)
-    selection = cells if soaking else sample(cells, places, SAMPLE, f"{seed} {story}")
+    points = list(recorded.faults.points)
+    cells = every_fault(points)
+    selection = cells if soaking else sample(cells, points, SAMPLE, f"{seed} {story}")
     lives = {str(cell): RestoreLife(story, cell).run() for cell in selection}
     bad = {cell: wrong for cell, wrong in lives.items() if wrong}
     record_property(f"restore_{story.replace(' ', '_')}", {"cells": len(cells), "run": len(selection), "bad": len(bad)})

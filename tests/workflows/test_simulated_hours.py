@@ -30,9 +30,9 @@ def test_hours_break_no_rule_and_cost_less(
     node_hours: Counter[str] = Counter()
     wrong: list[str] = []
     begin, compared = process_time(), 0
-    for place in range(runs):
-        trace = trace_of(seed + place, hours, size=size)
-        compare = place % COMPARED == 0
+    for index in range(runs):
+        trace = trace_of(seed + index, hours, size=size)
+        compare = index % COMPARED == 0
         compared += compare
         for policy in POLICIES if compare else (PRODUCT,):
             world = Hours(trace, policy).run()

@@ -38,7 +38,7 @@ class Cell:
     fault: str
 
     def __str__(self) -> str:
-        return f"{self.story}: {self.site.name} in {self.site.place} ({self.number}), {self.fault}"
+        return f"{self.story}: {self.site.name} in {self.site.point} ({self.number}), {self.fault}"
 
 
 def all_cells() -> list[Cell]:
@@ -49,7 +49,7 @@ def all_cells() -> list[Cell]:
         assert life.wrong() == []
         covered: set[Site] = set()
         for number, site in enumerate(life.injection.sites):
-            # a look sees the same state again: only the first in a place has cells
+            # a look sees the same state again: only the first in a point has cells
             if site.name != "runner.state" or site not in covered:
                 faults = FAULTS[:2] if site.name == "commit" else FAULTS
                 cells += [Cell(story, number, site, fault) for fault in faults]

@@ -15,7 +15,7 @@ from functions.apply import handler as apply_handler
 from functions.pools import handler as pools_handler
 from stockyard import wiring
 from stockyard.operations.node_providers.catalog import load
-from tests.conformance.bug_levels.place import Place, ready_cluster
+from tests.conformance.bug_levels.bench import Bench, ready_cluster
 from tests.conformance.bug_levels.reading import (
     Different,
     Json,
@@ -56,8 +56,8 @@ class Answer:
 class Requests:
     """Plays cases of both levels, one after the other, in one world. Nothing that they ask for is made."""
 
-    def __init__(self, place: Place) -> None:
-        ready_cluster(place)
+    def __init__(self, bench: Bench) -> None:
+        ready_cluster(bench)
         self.number = 0
         answer = self.ask("/v1/apply", [_PROVIDER])
         assert answer.status == 200, answer.body

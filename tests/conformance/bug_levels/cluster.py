@@ -13,8 +13,8 @@ from stockyard.domain.records import Cluster
 from stockyard.domain.values.requirements import INSTANCE_TYPE
 from stockyard.lifecycle.nodes.node_claim import AVAILABLE
 from stockyard.operations.fleet.disruption.record import ABOUT
+from tests.conformance.bug_levels.bench import Bench
 from tests.conformance.bug_levels.cluster_steps import Steps
-from tests.conformance.bug_levels.place import Place
 from tests.conformance.bug_levels.plane import CLAIM
 from tests.conformance.bug_levels.reading import (
     Different,
@@ -37,9 +37,9 @@ posts, a pass looks, and a claim is on its way."""
 WITHIN = 60
 
 
-def play(place: Place, case: Mapping[str, Json]) -> None:
+def play(bench: Bench, case: Mapping[str, Json]) -> None:
     """Play one case. Raises ``Different`` or ``Unreadable``."""
-    Played(Yard(place), case["expected"]).play(case["steps"])
+    Played(Yard(bench), case["expected"]).play(case["steps"])
 
 
 @dataclass

@@ -225,16 +225,16 @@ class Steps:
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
-    def _nodes(self, place: Json) -> list[str]:
+    def _nodes(self, selection: Json) -> list[str]:
         """The names of nodes, once their claims are available: nobody does anything to a machine that still joins."""
         for _ in range(JOIN_SECONDS):
             if all(claim.phase == AVAILABLE or claim.deleting for claim in self.yard.claims()):
                 break
             self.yard.second()
-        if place == "all nodes":
+        if selection == "all nodes":
             return sorted(self.plane.nodes())
         nodes = []
-        for text in names_of(place):
+        for text in names_of(selection):
             app = text.removeprefix("node of ")
             names = [pod["spec"]["nodeName"] for pod in self.plane.pods_of(app) if pod["spec"].get("nodeName")]
             if app == text or not names:

@@ -76,12 +76,12 @@ class Played:
         kube.changed = True
         kube.schedule()
 
-    def _nodes(self, place: Json) -> list[str]:
+    def _nodes(self, selection: Json) -> list[str]:
         kube = self.hours.kube
-        if place == ALL:
+        if selection == ALL:
             return list(kube.nodes)
         node_names = []
-        for text in names_of(place):
+        for text in names_of(selection):
             app = text.removeprefix("node of ")
             nodes = [pod["spec"]["nodeName"] for pod in kube.of(app) if "nodeName" in pod["spec"]]
             if app == text or not nodes:

@@ -153,8 +153,8 @@ def _judge_refusal(expected: Mapping[str, Json], text: str) -> None:
 
 def _begins(text: str, pointer: Json) -> str | None:
     """Whether a refusal begins with the pointer, and not with one that only looks like it."""
-    place = text.partition(":")[0]
-    return None if place == pointer or place.startswith(f"{pointer}/") else text
+    text_pointer = text.partition(":")[0]
+    return None if text_pointer == pointer or text_pointer.startswith(f"{pointer}/") else text
 
 
 def _pods(expected: Json, names: list[str]) -> str | None:

@@ -65,7 +65,7 @@ class Scheduling:
         if document is None or document["spec"].get("volumeName"):
             return
         name = f"pv-{claim.namespace}-{claim.name}"
-        place = {"key": ZONE, "operator": "In", "values": [zone]}
+        zone_term = {"key": ZONE, "operator": "In", "values": [zone]}
         volume: Object = {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
@@ -73,7 +73,7 @@ class Scheduling:
                 "storageClassName": storage_class["metadata"]["name"],
                 "csi": {"driver": storage_class["provisioner"], "volumeHandle": name},
                 "claimRef": {"namespace": claim.namespace, "name": claim.name},
-                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [place]}]}},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone_term]}]}},
             },
         }
         self.store.create(Key("", "persistentvolumes", "", name), volume)

@@ -53,7 +53,7 @@ from stockyard.operations.engine.act import act
 from stockyard.operations.listing import every
 from stockyard.ports import MachineIdentity, Remove
 from stockyard.wiring import passes
-from tests.conformance.bug_levels.place import Place, ready_cluster
+from tests.conformance.bug_levels.bench import Bench, ready_cluster
 from tests.conformance.bug_levels.plane import Plane
 from tests.harness import walk
 from tests.harness.crash.ec2 import TENANT_ACCOUNT
@@ -76,9 +76,9 @@ _PASS = f"https://sts.{REGION}.amazonaws.com/?machine="
 class Yard:
     """One ready cluster. ``events`` are all that were told since it was ready."""
 
-    def __init__(self, place: Place) -> None:
-        self.world, self.clock, self.attestor = place.world, place.world.clock, place.attestor
-        self.cluster = ready_cluster(place)
+    def __init__(self, bench: Bench) -> None:
+        self.world, self.clock, self.attestor = bench.world, bench.world.clock, bench.attestor
+        self.cluster = ready_cluster(bench)
         self.begin = self.clock.now()
         self.time = Timeline(self.clock, self._invoke, 1)
         self.plane = Plane(self.clock.now, self.time.later)
@@ -96,7 +96,7 @@ class Yard:
         self._woken = self._lost = False
         self._node_program = _node_program()
         self._make_agent()
-        self.world._place = "case"  # so that the tap sees each call
+        self.world._point = "case"  # so that the tap sees each call
 
     # --- asking -------------------------------------------------------------------------------------------------------
 

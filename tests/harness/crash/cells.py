@@ -132,10 +132,10 @@ def live(
         cluster = world.cluster()
         if life.failed and tale.is_swept:
             _sweep_kept(world)
-        for place in RESUMES:  # The fault of the cell and the refusal of the story may each end an attempt.
+        for point in RESUMES:  # The fault of the cell and the refusal of the story may each end an attempt.
             if life.failed and not life.ready and cluster is not None and course.variant & RESUMED:
                 world.repair()
-                _accepted(world, place, "POST", f"/v1/clusters/{cluster.id}/resume", {})
+                _accepted(world, point, "POST", f"/v1/clusters/{cluster.id}/resume", {})
                 life.resumed = True
                 _provision(world, life)
         if life.ready and tale.changes:
@@ -157,14 +157,14 @@ FINAL = 422
 
 
 def _accepted(
-    world: CrashWorld, place: str, method: str, path: str, body: Any = None, *, again: Callable[[], bool] = lambda: True
+    world: CrashWorld, point: str, method: str, path: str, body: Any = None, *, again: Callable[[], bool] = lambda: True
 ) -> None:
     """Sends a request. It must be accepted at the latest after all faults are lifted, if it is sent ``again``."""
-    status, answer = world.ask(place, method, path, body)
+    status, answer = world.ask(point, method, path, body)
     if status != 202 and again():
         world.tap.lift()
         # A final refusal is the answer of its key for a day: who has mended what it names asks with another one.
-        status, answer = world.ask(place, method, path, body, key=f"mended-{place}" if status == FINAL else "")
+        status, answer = world.ask(point, method, path, body, key=f"mended-{point}" if status == FINAL else "")
         if status != 202:
             raise Hanging(f"{method} {path} is refused without any fault: {status} {answer}")
 
@@ -287,35 +287,35 @@ def recordings(world: CrashWorld, seed: int) -> dict[str, tuple[int, Life]]:
 
 
 def matrix(stories: Mapping[str, Story], recorded: Mapping[str, tuple[int, Life]]) -> list[Cell]:
-    """All cells: those of the clean life, and of each other story those at places that earlier stories do not reach."""
-    covered_places: set[str] = set()
+    """All cells: those of the clean life, and of each other story those at points that earlier stories do not reach."""
+    covered_points: set[str] = set()
     every: list[Cell] = []
     for story, (seed, life) in recorded.items():
         tale = stories[story]
-        places = {call.place for call in life.calls} - covered_places | set(tale.own_places)
-        every += cells(story, life.calls, seed, places, RESUMED if tale.keeps_failed else 0)
-        covered_places |= {call.place for call in life.calls}
+        points = {call.point for call in life.calls} - covered_points | set(tale.own_points)
+        every += cells(story, life.calls, seed, points, RESUMED if tale.keeps_failed else 0)
+        covered_points |= {call.point for call in life.calls}
     return every
 
 
-def cells(story: str, calls: Sequence[Call], seed: int, places: Collection[str], done: int = 0) -> list[Cell]:
-    """The faults at the calls of a recorded life at these places. ``done``: the variant's bits that every cell has.
+def cells(story: str, calls: Sequence[Call], seed: int, points: Collection[str], done: int = 0) -> list[Cell]:
+    """The faults at the calls of a recorded life at these points. ``done``: the variant's bits that every cell has.
 
-    Every fault is possible at every call that may change something, and at every call of a place that only reads. Other
+    Every fault is possible at every call that may change something, and at every call of a point that only reads. Other
     reads see states that the writes leave, so only the first read of each name gets cells, for bad answers.
     """
     possible: list[Cell] = []
-    names_at_places: set[tuple[str, str]] = set()
-    busy = {call.place for call in calls if call.mutating and not call.record}
+    names_at_points: set[tuple[str, str]] = set()
+    busy = {call.point for call in calls if call.mutating and not call.record}
     for call in calls:
-        if call.place == "resume":
+        if call.point == "resume":
             done = RESUMED  # A person resumes in the recorded life too. Otherwise its later calls are not reached.
-        if call.place not in places:
+        if call.point not in points:
             continue
-        first = (call.place, call.name) not in names_at_places
-        names_at_places.add((call.place, call.name))
-        whole = call.mutating or (call.place not in busy and not call.name.startswith("dynamodb."))
-        if not first and (not whole or call.place in DOORS):
+        first = (call.point, call.name) not in names_at_points
+        names_at_points.add((call.point, call.name))
+        whole = call.mutating or (call.point not in busy and not call.name.startswith("dynamodb."))
+        if not first and (not whole or call.point in DOORS):
             continue
         for mode in Mode if whole else _ANSWERS:
             if not (call.record and mode is Mode.RECORDED):
@@ -329,14 +329,14 @@ def sample(stories: Mapping[str, Story], every: Sequence[Cell], seed: int) -> li
     chance = random.Random(seed)
     modes = list(Mode)
     chance.shuffle(modes)
-    places: dict[tuple[str, str], list[Cell]] = {}
+    points: dict[tuple[str, str], list[Cell]] = {}
     for cell in every:
-        is_own = cell.call.place in stories[cell.story].own_places
-        if cell.call.place in DOORS and not is_own:
+        is_own = cell.call.point in stories[cell.story].own_points
+        if cell.call.point in DOORS and not is_own:
             continue
-        places.setdefault((cell.story if is_own else "", cell.call.place), []).append(cell)
+        points.setdefault((cell.story if is_own else "", cell.call.point), []).append(cell)
     selection = []
-    for there in places.values():
+    for there in points.values():
         mode = next(mode for mode in modes if any(cell.mode is mode for cell in there))
         modes.remove(mode)
         modes.append(mode)
@@ -371,13 +371,13 @@ def verdict(world: CrashWorld, cell: Cell, life: Life, whole: Counter[str]) -> l
         wrong.append("not ready after it was resumed")
     if cell.mode is Mode.REFUSED:
         # A deletion of a hidden resource is repeated. When the resource is gone, a refusal needs no report.
-        deletion = cell.call.place.startswith("delete:") and not life.too_late
+        deletion = cell.call.point.startswith("delete:") and not life.too_late
         # What a deletion does in another way after a refusal is told by its phase.
         is_reported = (
-            life.blocked or life.alarmed or REFUSAL in life.messages.get(cell.call.place.partition(":")[2], "")
+            life.blocked or life.alarmed or REFUSAL in life.messages.get(cell.call.point.partition(":")[2], "")
         )
         if deletion and not is_reported:
             wrong.append("nobody was told of a refused deletion")
-        if cell.call.place == "relay" and not cell.call.name.startswith("dynamodb.") and not world.alarms:
+        if cell.call.point == "relay" and not cell.call.name.startswith("dynamodb.") and not world.alarms:
             wrong.append("nobody was told of what the relay was refused")
     return wrong

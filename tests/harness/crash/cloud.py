@@ -17,14 +17,14 @@ from tests.harness.worlds.memory import FixedClock
 class Story:
     """A life with troubles of its own, so that the compensating states of the workflows are reached too.
 
-    ``refused``: calls that are refused until a person repairs the cause. ``own_places``: places at which it does what
+    ``refused``: calls that are refused until a person repairs the cause. ``own_points``: points at which it does what
     no earlier story does there. ``changes``: merge patches that the ready cluster is changed by, one after the
     other. ``keeps_failed``: a machine that did not come up is kept, until somebody resumes or,
     with ``is_swept``, until its time is over.
     """
 
     refused: tuple[Call, ...] = ()
-    own_places: tuple[str, ...] = ()
+    own_points: tuple[str, ...] = ()
     keeps_failed: bool = False
     is_swept: bool = False
     changes: tuple[Mapping[str, Any], ...] = ()

@@ -1,6 +1,6 @@
 """Faults at the product's calls to vendors: every call is numbered and recorded, and a chosen call can fail.
 
-A call is identified by its place (a phase of a workflow, or a handler), its name and its number there. So a recorded
+A call is identified by its point (a phase of a workflow, or a handler), its name and its number there. So a recorded
 run shows which calls a later run will make.
 """
 
@@ -74,9 +74,9 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Call:
-    """One call: the ``number``-th (from 1) of ``name`` (``ec2.CreateVpc``, ``identity.create_client``) at ``place``."""
+    """One call: the ``number``-th (from 1) of ``name`` (``ec2.CreateVpc``, ``identity.create_client``) at ``point``."""
 
-    place: str
+    point: str
     name: str
     number: int
 
@@ -91,7 +91,7 @@ class Call:
         return self.name in TABLE_WRITES
 
     def __str__(self) -> str:
-        return f"{self.place}-{self.name}-{self.number}"
+        return f"{self.point}-{self.name}-{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,8 @@ class Fault:
         if self._trailing:
             return call.record
         if self.mode is Mode.REFUSED and self.fired:
-            # Our own table is refused at one place only. Without it the product could not report anything.
-            elsewhere = call.place != self.call.place and call.name.startswith("dynamodb.")
+            # Our own table is refused at one point only. Without it the product could not report anything.
+            elsewhere = call.point != self.call.point and call.name.startswith("dynamodb.")
             return call.name == self.call.name and not elsewhere
         again = self.mode is Mode.THROTTLED and self.fired and call.name == self.call.name
         if not self._remaining or not (call == self.call or again):
@@ -152,9 +152,9 @@ class Fault:
 
 @dataclass
 class Tap:
-    """All calls to vendors pass here. ``place()`` names the current place; calls at an empty place are not recorded."""
+    """All calls to vendors pass here. ``point()`` names the current point; calls at an empty point are not recorded."""
 
-    place: Callable[[], str]
+    point: Callable[[], str]
     calls: list[Call] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     on_call: Callable[[Call], None] = lambda _: None
@@ -171,11 +171,11 @@ class Tap:
 
     def around(self, name: str, work: Callable[[], T], errors: Errors) -> T:
         """Does the call, or applies the first fault that hits it."""
-        place = self.place()
-        if not place:
+        point = self.point()
+        if not point:
             return work()
-        self._counts[(place, name)] += 1
-        call = Call(place, name, self._counts[(place, name)])
+        self._counts[(point, name)] += 1
+        call = Call(point, name, self._counts[(point, name)])
         self.calls.append(call)
         self.on_call(call)
         for fault in self.faults:

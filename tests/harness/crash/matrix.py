@@ -32,7 +32,7 @@ def judged(
         "cells": len(every),
         "run": len(faults_by_cell),
         "passed": len(passed),
-        "places": len({cell.call.place for cell in faults_by_cell}),
+        "places": len({cell.call.point for cell in faults_by_cell}),
         "by_mode": dict(Counter(cell.mode.value for cell in passed)),
         "by_story": dict(Counter(cell.story for cell in passed)),
         "seed": seed,

@@ -92,12 +92,12 @@ class CrashWorld:
         """What must be forgotten between two lives."""
         self.cloud = cloud
         self.clock = FixedClock()
-        self._place = ""
-        self.tap = Tap(self._current_place)
+        self._point = ""
+        self.tap = Tap(self._current_point)
         self.table: CrashTable = MemoryCrashTable(self.tap) if lean else MotoTable(TABLE)
         self.identity = MemoryIdentity()
         self.deployer = MemoryDeployer()
-        self.places: list[dict[str, Any]] = []
+        self.scopes: list[dict[str, Any]] = []
         self.alarms: list[str] = []  # that the relay has raised in this life
         self.states = States(self.clock, self._invoke)
         rows, documents = f"-{cloud.rows}" if cloud.rows else "", workflows.documents()
@@ -113,7 +113,7 @@ class CrashWorld:
         mock_random.seed(seed)
         self.clock.moment, self.clock._random = FixedClock().moment, random.Random(seed)
         self.vary(seed)
-        self.tap.__init__(self._current_place)  # type: ignore[misc]
+        self.tap.__init__(self._current_point)  # type: ignore[misc]
         factories = (wiring.registry, wiring.installation, wiring.prices, wiring._providers)
         for cached in (*factories, wiring._factories):
             cached.cache_clear()
@@ -150,11 +150,11 @@ class CrashWorld:
         """The tenant's store."""
         return wiring.registry().store(TENANT)
 
-    def _current_place(self) -> str:
+    def _current_point(self) -> str:
         current = self.states.current
         if current is not None:
             return f"{current.machine.removeprefix(PREFIX).partition('-')[0]}:{current.state}"
-        return self._place
+        return self._point
 
     # --- functions --------------------------------------------------------------------------------------------------
 
@@ -169,38 +169,38 @@ class CrashWorld:
         return Invocation(json.dumps(answer).encode())
 
     @contextmanager
-    def _at(self, place: str) -> Iterator[None]:
-        before, self._place = self._place, place
+    def _at(self, point: str) -> Iterator[None]:
+        before, self._point = self._point, point
         try:
             yield
         finally:
-            self._place = before
+            self._point = before
 
-    def call(self, place: str, handler: Any, event: dict[str, Any]) -> dict[str, Any] | None:
-        """Invoke a function once, its calls known by ``place``. None when it died or ended with an error of ours."""
-        with self._at(place):
+    def call(self, point: str, handler: Any, event: dict[str, Any]) -> dict[str, Any] | None:
+        """Invoke a function once, its calls known by ``point``. None when it died or ended with an error of ours."""
+        with self._at(point):
             try:
-                answer: dict[str, Any] = handler(event, Context(place, "request"))
+                answer: dict[str, Any] = handler(event, Context(point, "request"))
             except (Crash, StockyardError):
                 return None
         return answer
 
-    def patch(self, place: str, path: str, body: Any, version: int) -> tuple[int, Any]:
+    def patch(self, point: str, path: str, body: Any, version: int) -> tuple[int, Any]:
         """A merge patch, sent once; 0 for no answer."""
-        event = _event("PATCH", path, body, {}, place)
+        event = _event("PATCH", path, body, {}, point)
         event["headers"] |= {"if-match": f'"{version}"', "content-type": "application/merge-patch+json"}
-        answer = self.call(place, clusters.lambda_handler, event)
+        answer = self.call(point, clusters.lambda_handler, event)
         return (answer["statusCode"], json.loads(answer["body"])) if answer else (0, None)
 
     def ask(
-        self, place: str, method: str, path: str, body: Any = None, *, key: str = "", **claims: Any
+        self, point: str, method: str, path: str, body: Any = None, *, key: str = "", **claims: Any
     ) -> tuple[int, Any]:
         """An HTTP request as a patient client sends it: again with the same key after 5xx, 409, 429 or no answer. The
-        ``key`` is the place's where none is given."""
+        ``key`` is the point's where none is given."""
         handler = (machines if path.endswith(("/ready", "/bootstrap")) else clusters).lambda_handler
-        event = _event(method, path, body, claims, key or f"the-{place}")
+        event = _event(method, path, body, claims, key or f"the-{point}")
         for _ in range(6):
-            answer = self.call(place, handler, event)
+            answer = self.call(point, handler, event)
             status = answer["statusCode"] if answer else 0
             if answer and status < 500 and status not in (409, 429):
                 return status, json.loads(answer["body"])
@@ -221,16 +221,16 @@ class CrashWorld:
         self.alarms += [message] if metric is OUTBOX_REFUSED and value > 0 else []
 
     def reap(self) -> dict[str, Any] | None:
-        """One sweep, and the places that it has handed out."""
-        self.places.clear()
+        """One sweep, and the scopes that it has handed out."""
+        self.scopes.clear()
         report = self.call("reaper", reaper_handler, {})
-        for event in self.places:
+        for event in self.scopes:
             self.call("sweep_scope", reaper_handler, event)
         return report
 
     def invoke(self, event: Mapping[str, Any]) -> None:
         """``ports.Background``: what the sweep hands out is swept when it has ended."""
-        self.places.append(dict(event))
+        self.scopes.append(dict(event))
 
     def machine_reports(self) -> None:
         """The control plane of the one cluster proves itself and posts its kubeconfig."""
@@ -270,7 +270,7 @@ class CrashWorld:
         leftovers += [f"secret {name}" for name in self.secrets()]
         for kind in (Cluster, Name, Fact, Outbox):
             items = self.store.list(kind).items
-            # The tenant's note of when a place was swept: the next sweep takes it away.
+            # The tenant's note of when a scope was swept: the next sweep takes it away.
             leftovers += [f"{kind.__name__} {item.id}" for item in items if not item.id.startswith(CALM)]
         leftovers += [f"ledger {r.id}" for r in self.store.list(Resource, limit=200).items if r.state != "gone"]
         used = self.store.get(Counter, "quota/clusters")

@@ -67,11 +67,11 @@ class Judge:
 
     # --- nodes that leave ---------------------------------------------------------------------------------------------
 
-    def leaves(self, before: NodeClaim, after: NodeClaim, place: str) -> None:
+    def leaves(self, before: NodeClaim, after: NodeClaim, pass_name: str) -> None:
         """A claim is given back; ``place`` is who does it."""
-        self.counts[f"left by {place}"] += 1
-        self.reasons[after.id] = place
-        if place != "disruption":
+        self.counts[f"left by {pass_name}"] += 1
+        self.reasons[after.id] = pass_name
+        if pass_name != "disruption":
             return
         record = self.sights.disruption()
         # Nodes that are repaired leave without a decision, and so do those that their cloud may take back. Those that

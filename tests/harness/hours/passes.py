@@ -20,13 +20,13 @@ RETRY_SECONDS = 30.0
 """When a pass that died is run again."""
 
 
-def attempt(world: Hours, place: str, work: Callable[[], Any]) -> bool:
+def attempt(world: Hours, name: str, work: Callable[[], Any]) -> bool:
     """Whether a pass, or what somebody else does, came to its end; a refusal is theirs."""
-    with world.within(place):
+    with world.within(name):
         try:
             work()
         except (Crash, StockyardError) as error:
-            world.passes[f"{place} {type(error).__name__}"] += 1
+            world.passes[f"{name} {type(error).__name__}"] += 1
             return False
     return True
 

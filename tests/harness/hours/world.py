@@ -79,7 +79,7 @@ class Hours:
         self.disruption: ClusterDisruption | None = None
         self.machines: dict[str, SimulatedMachine] = {}
         self.refused: set[tuple[str, str, str]] = set()
-        self.place = ""
+        self.pass_name = ""
         self.usd = 0.0
         self.node_hours = 0.0
         self.passes: Counter[str] = Counter()
@@ -231,14 +231,14 @@ class Hours:
         return Invocation(json.dumps(step.answer).encode())
 
     @contextmanager
-    def within(self, place: str) -> Iterator[None]:
+    def within(self, name: str) -> Iterator[None]:
         """Name the writer within the block: a pass, a workflow, a cloud."""
-        before, self.place = self.place, place
-        self.passes[place] += 1
+        before, self.pass_name = self.pass_name, name
+        self.passes[name] += 1
         try:
             yield
         finally:
-            self.place = before
+            self.pass_name = before
 
     def runs(self, name: str) -> bool:
         """Whether the machine of the node is there."""

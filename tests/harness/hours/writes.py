@@ -49,13 +49,13 @@ class Writes:
     def spoil(self, writes: tuple[Write, ...], work: Callable[[], None]) -> None:
         """Do the writes, or fail them by chance: by a conflict, before or after it, or without an answer."""
         share = self._world.trace.writes
-        if not share or self._world.place in ("", "scheduler") or self._world.trouble.random() >= share:
+        if not share or self._world.pass_name in ("", "scheduler") or self._world.trouble.random() >= share:
             work()
             return
         mode = self._world.trouble.choice(("conflict", "before", "after", "lost", "unavailable"))
         # Who counts is never second: a conflict of a counter says that its limit is reached.
         index = next((index for index, write in enumerate(writes) if not isinstance(write, Add)), None)
-        if mode == "conflict" and self._world.place != "workflow" and index is not None:
+        if mode == "conflict" and self._world.pass_name != "workflow" and index is not None:
             raise Conflict("somebody else was first", index=index)
         if mode in ("after", "lost"):
             work()
@@ -79,8 +79,8 @@ class Writes:
             if before is None:
                 self._world.judge.counts["claims made"] += 1
             if before is not None and record.deleting and not before.deleting:
-                self._world.judge.leaves(before, record, self._world.place)
-                if self._world.place == "disruption":
+                self._world.judge.leaves(before, record, self._world.pass_name)
+                if self._world.pass_name == "disruption":
                     self._world.going.append(record.id)
         elif isinstance(record, Pool):
             self._world.pools[record.id] = record

@@ -56,11 +56,11 @@ def _security_group() -> None:
 
 def _subnet() -> None:
     """A private one without machines: EC2 lets nobody remove another."""
-    places = {each.subnet_id for group in _ec2().reservations.values() for each in group.instances}
+    subnets = {each.subnet_id for group in _ec2().reservations.values() for each in group.instances}
     for by_id in _ec2().subnets.values():
         for name in list(by_id):
             tags = {tag["key"]: tag["value"] for tag in _ec2().describe_tags(filters={"resource-id": [name]})}
-            if "private-subnet" in tags.get("Name", "") and name not in places:
+            if "private-subnet" in tags.get("Name", "") and name not in subnets:
                 del by_id[name]
                 return
 

@@ -26,8 +26,8 @@ class Cell:
     story: str = ""
 
     def __str__(self) -> str:
-        place = f" ({self.site.name} in {self.site.place})" if self.site is not None else ""
-        crash = f", {self.fault} at {self.number}{place}" if self.fault else ""
+        point_text = f" ({self.site.name} in {self.site.point})" if self.site is not None else ""
+        crash = f", {self.fault} at {self.number}{point_text}" if self.fault else ""
         return f"{self.story} {self.act} at step {self.at_step}{crash}".strip()
 
 
@@ -66,7 +66,7 @@ def sample(sites_at: Sequence[int], seed: int, most: int = len(ACTS), story: str
     """
     chance = random.Random(f"{seed} {story} people")
     acts = chance.sample([*ACTS], most)
-    steps = [place * len(sites_at) // most for place in range(most)]
+    steps = [index * len(sites_at) // most for index in range(most)]
     return [
         Cell(act, step, sites_at[step] + chance.randrange(SOON), chance.choice(DEATHS), story=story)
         for act, step in zip(acts, steps, strict=True)

@@ -109,7 +109,7 @@ class PeopleMachineLife(MachineLife):
 
     def _agent(self) -> None:
         """The agent posts and reports; who is asked again says the same again."""
-        self.injection.place = "agent"
+        self.injection.point = "agent"
         self.agent.round()
         try:
             self._report()
@@ -132,8 +132,8 @@ class PeopleMachineLife(MachineLife):
         self._again("disruption", lambda: Disruptor(registry, lambda _: services).due(now))
         self._again("pool", lambda: Autoscaler(registry, lambda _: services).woken("acme", self.cloud.cluster.id))
 
-    def _in(self, place: str) -> None:
-        super()._in(place)
+    def _in(self, point: str) -> None:
+        super()._in(point)
         self._step()
         self._watch()
 

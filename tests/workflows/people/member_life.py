@@ -55,7 +55,7 @@ class PeopleMemberLife(Ec2MemberLife):
         self.agent_services = members.world.services
         members.provider.silent_machines.clear()
         super()._change()
-        self.sites_of_change = len(self.faults.places)
+        self.sites_of_change = len(self.faults.points)
         for _ in range(REST_MINUTES):
             members.world.clock.advance(60)
             members.meanwhile()
@@ -75,7 +75,7 @@ class PeopleMemberLife(Ec2MemberLife):
         nodes = {node_of_member(claim): claim for claim in members.members()}
         before = people.steps
         people.step([name for name in nodes if name in members.voters])
-        self.sites_at += [(len(self.faults.places), len(self.account.tap.calls))] * (people.steps - before)
+        self.sites_at += [(len(self.faults.points), len(self.account.tap.calls))] * (people.steps - before)
         if people.lasts and not self.silent and self.act in (NOT_READY, READY_AGAIN) and people.node in nodes:
             self._silence(nodes[people.node].machine_id)
         if not people.lasts:

@@ -68,7 +68,7 @@ class PeopleNodeGroupLife(NodeGroupLife):
         _end_creation(story)
         self.people = ActOnNode(self.act, self.at_step, story.yard.nodes.clock)
         story.facts_of = self.people.observed
-        story.yard.nodes.before_phase = lambda place: self._before(story, place)
+        story.yard.nodes.before_phase = lambda point: self._before(story, point)
         story.yard.nodes.meanwhile = lambda: self._meanwhile(story)
         self._until(story, lambda: self._settled(story))
         for _ in range(REST_MINUTES):
@@ -105,8 +105,8 @@ class PeopleNodeGroupLife(NodeGroupLife):
         self._agent(story)
         self._watch(story)
 
-    def _before(self, story: Story, place: str) -> None:
-        self._in(place)
+    def _before(self, story: Story, point: str) -> None:
+        self._in(point)
         self._step(story)
 
     def _meanwhile(self, story: Story) -> None:
@@ -139,7 +139,7 @@ class PeopleNodeGroupLife(NodeGroupLife):
             for name, node in present.items()
         }
         empty, waiting = present.keys() - self.with_pods, self.pods - len(self.with_pods)
-        before, self.injection.place = self.injection.place, "agent"
+        before, self.injection.point = self.injection.point, "agent"
         try:
             self._again("agent", story.post)
             services, cluster = story.yard.nodes.services, story.yard.current()
@@ -147,7 +147,7 @@ class PeopleNodeGroupLife(NodeGroupLife):
         except StockyardError:
             return
         finally:
-            self.injection.place = before
+            self.injection.point = before
 
     def _see(self, story: Story, name: str, uid: str) -> None:
         """A machine may get the name of one that is gone."""

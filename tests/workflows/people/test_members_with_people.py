@@ -88,7 +88,7 @@ def with_crashes(account: Account, alone: Cell, seed: int) -> Iterator[Cell]:
         return
     chance = random.Random(f"{seed} {alone}")
     site, call = life.sites_at[alone.at_step]
-    calls = [each for each in account.tap.calls[call:] if each.place]
+    calls = [each for each in account.tap.calls[call:] if each.point]
     if site < life.sites_of_change:
         number = chance.randrange(site, life.sites_of_change)
         when = chance.choice(("before", "after"))
@@ -109,8 +109,8 @@ def test_people_act_on_the_node_of_a_member(
         assert normal.run() == []
         steps = len(normal.sites_at) - REST_MINUTES + RESTING
         cells = [
-            Cell(story, act, place * steps // len(OF_SAMPLE), (normal.sites_of_change // 2, "after", place))
-            for place, act in enumerate(OF_SAMPLE)
+            Cell(story, act, index * steps // len(OF_SAMPLE), (normal.sites_of_change // 2, "after", index))
+            for index, act in enumerate(OF_SAMPLE)
         ]
         if soaking:
             alone = [Cell(story, act, step) for act in ACTS for step in range(steps)]

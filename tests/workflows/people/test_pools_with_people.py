@@ -58,7 +58,7 @@ def of_act(act: str, seed: int) -> list[Cell]:
     cells: list[Cell] = []
     sites: set[tuple[str, int, int]] = set()
     for call, site in zip(life.tap.calls, life.sites, strict=True):
-        if site in sites or not call.place.startswith(("people: ", "back: ")):
+        if site in sites or not call.point.startswith(("people: ", "back: ")):
             continue
         sites.add(site)
         for mode in MODES if call.record else OF_READS:

@@ -20,7 +20,7 @@ ROUNDS = 12
 
 
 @dataclass
-class Place:
+class Bench:
     """The world, and who attests the machines in it."""
 
     world: CrashWorld
@@ -30,7 +30,7 @@ class Place:
 
 
 @contextmanager
-def place() -> Iterator[Place]:
+def open_bench() -> Iterator[Bench]:
     """One place; a case finds it empty after ``ready_cluster``."""
     attestor = MemoryAttestor()
     # The yard's own relay takes what the outbox has, also what its writer would send or start itself.
@@ -40,14 +40,14 @@ def place() -> Iterator[Place]:
     )
     attested = patch.object(wiring, "attestor", lambda: attestor)
     with crash_world(lean=True) as world, attested, unsent, unstarted:
-        yield Place(world, attestor)
+        yield Bench(world, attestor)
 
 
-def ready_cluster(where: Place) -> Cluster:
+def ready_cluster(where: Bench) -> Cluster:
     """The one cluster of a world that forgets all that was there before. It is ready."""
     world = where.world
     where.clusters += 1
-    world._place = ""
+    world._point = ""
     world.reset(where.clusters)
     status, answer = world.ask("create", "POST", "/v1/clusters", world.cloud.body)
     assert status == 202, answer
