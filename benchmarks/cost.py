@@ -258,7 +258,7 @@ def fleet(template: Mapping[str, Any], tenants: int) -> dict[str, float]:
         "clusters": FLEET_CLUSTERS * sum(quiet_cluster().values()),
         "nodes": FLEET_NODES * sum(node_cost.node_month(quiet=True).values()),
         "turns of the sweep": node_cost.turns(tenants, clusters),
-        "sweep of accounts": tenants * sum(node_cost.place(nodes, clusters, quiet=True).values()),
+        "sweep of accounts": tenants * sum(node_cost.account_sweep(nodes, clusters, quiet=True).values()),
         "expiry of certificates": rates.METRIC,
     }
 
@@ -315,8 +315,8 @@ def _tables_of_nodes(template: Mapping[str, Any]) -> list[str]:
         "One site where nothing is done": site_cost.idle_site(),
         "One Secret with a kubeconfig, where it is asked for": kept_secret(),
         "One cluster with spot nodes on EKS, its agent": spot_cluster(tells=False),
-        "Sweep of an account of a quiet tenant, 10 nodes, 1 cluster": node_cost.place(10, 1, quiet=True),
-        "Sweep of an account where something happens each hour": node_cost.place(10, 1, quiet=False),
+        "Sweep of an account of a quiet tenant, 10 nodes, 1 cluster": node_cost.account_sweep(10, 1, quiet=True),
+        "Sweep of an account where something happens each hour": node_cost.account_sweep(10, 1, quiet=False),
         "One who waits, an hour": node_cost.follower_hour(),
         **{
             f"{FLEET_CLUSTERS} quiet clusters, {FLEET_NODES} nodes, {tenants} tenants with an account each": fleet(

@@ -34,8 +34,8 @@ NOW = "2026-11-29T00:00:00.000Z"
 SWEEP_SECONDS = 1.5
 """Of the sweep of one account, which lists some twenty kinds of things in a region, eight at a time
 (``benchmarks.costs.account_sweeps``)."""
-CLAIM_READS_OF_PLACE = 1
-"""How often the sweep of a place reads the claims of its tenant."""
+CLAIM_READS_OF_SCOPE = 1
+"""How often the sweep of a scope reads the claims of its tenant."""
 CLAIM_READS_OF_TURN = 2
 """And the turn of a tenant: once for its claims, once for what is alive beside its secrets."""
 READS_OF_CLUSTER, READS_OF_TENANT = 4, 12
@@ -113,8 +113,10 @@ def claim_bytes() -> int:
 @cache
 def line_bytes() -> int:
     """Size of a line of the ledger."""
-    place = ("us-east-1", 1, NOW, "i-0123456789abcdef0", NOW)
-    line = Resource(f"ncl_{'0' * 26}/machine/instance/1", "clu_1", "machine", "instance", "1", "t" * 32, "made", *place)
+    line_values = ("us-east-1", 1, NOW, "i-0123456789abcdef0", NOW)
+    line = Resource(
+        f"ncl_{'0' * 26}/machine/instance/1", "clu_1", "machine", "instance", "1", "t" * 32, "made", *line_values
+    )
     return _bytes(codec.to_item("acme", line))
 
 
@@ -133,14 +135,14 @@ def sweeps(seconds: float) -> float:
 
 
 def sweep_seconds(*, quiet: bool) -> float:
-    """Seconds between two sweeps of a place."""
+    """Seconds between two sweeps of a scope."""
     return sweeping.QUIET_SECONDS if quiet else SCHEDULES["reaper"][0] * 60
 
 
-def place(nodes: int, clusters: int, *, quiet: bool) -> dict[str, float]:
+def account_sweep(nodes: int, clusters: int, *, quiet: bool) -> dict[str, float]:
     """USD a month of the sweep of one account, of a tenant with so many nodes and clusters."""
     runs = sweeps(sweep_seconds(quiet=quiet))
-    claims = CLAIM_READS_OF_PLACE * nodes * claim_bytes()
+    claims = CLAIM_READS_OF_SCOPE * nodes * claim_bytes()
     lines = (nodes * LINES_OF_NODE + clusters * LINES_OF_CLUSTER) * line_bytes()
     return {
         "functions": runs * function_seconds("reaper", SWEEP_SECONDS),
@@ -201,7 +203,7 @@ def moving_fleet(idle: float, cluster: float, tenants: int, clusters: int, nodes
         return busy * of(False) + (1 - busy) * of(True)
 
     def sweep(quiet: bool) -> float:
-        return sum(place(nodes // tenants, clusters // tenants, quiet=quiet).values())
+        return sum(account_sweep(nodes // tenants, clusters // tenants, quiet=quiet).values())
 
     return {
         "idle stage": idle,

@@ -152,8 +152,8 @@ def full_nodes(
         room = node_type.allocatable[CPU] - sum(cpu_of(groups[name]) for name in daemons)
         pods = Counter(daemons)
         for pods_left in range(sizes.running // sizes.nodes - len(daemons), 0, -1):
-            place = bisect(cpu_sizes, room // pods_left)
-            size = chance.choice(cpu_sizes[max(0, place - 1) : place + 1] if pods_left > 1 else cpu_sizes[:1])
+            index = bisect(cpu_sizes, room // pods_left)
+            size = chance.choice(cpu_sizes[max(0, index - 1) : index + 1] if pods_left > 1 else cpu_sizes[:1])
             pods[chance.choice(by_size[size])] += 1
             room -= size
         pool_names = [name for name, letters in POOLS.items() if node_type.bare[0] in letters]

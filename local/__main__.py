@@ -110,7 +110,7 @@ def _serve(
         from local.fault_plan import follow_zones
         from local.show import create_and_watch, next_commands
 
-    place = {
+    cloud_options = {
         "port": options.port,
         "home": options.home,
         "limits": not options.no_limits,
@@ -119,7 +119,7 @@ def _serve(
     }
     say = functools.partial(console.print, style="dim")
     reals = {"keycloak": options.keycloak, "kubernetes": options.kubernetes}
-    with LocalCloud(**place, **reals, plan=plan, say=say) as cloud:
+    with LocalCloud(**cloud_options, **reals, plan=plan, say=say) as cloud:
         if options.faults:
             follower = (options.faults, take_away, stop_requested)
             threading.Thread(target=follow_zones, args=follower, daemon=True, name="zones").start()

@@ -171,8 +171,8 @@ def read(path: Path) -> FaultPlan:
     except json.JSONDecodeError as error:
         raise PlanError(f"{path} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except ValidationError as error:
-        place, text = faults_of(error, FaultPlan)[0]
-        raise PlanError(f"{path}: {'.'.join(map(str, place)) or 'the plan'}: {text}") from None
+        field_path, text = faults_of(error, FaultPlan)[0]
+        raise PlanError(f"{path}: {'.'.join(map(str, field_path)) or 'the plan'}: {text}") from None
 
 
 LOOK_SECONDS = 0.5

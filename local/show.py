@@ -85,8 +85,10 @@ def read_example(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ExampleError(f"{path} cannot be read: {(error.strerror or '').lower()}") from None
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        place = getattr(error, "problem_mark", None)
-        raise ExampleError(f"{path} is neither JSON nor YAML{f': line {place.line + 1}' if place else ''}") from None
+        position = getattr(error, "problem_mark", None)
+        raise ExampleError(
+            f"{path} is neither JSON nor YAML{f': line {position.line + 1}' if position else ''}"
+        ) from None
     if not isinstance(document, dict):
         raise ExampleError(f"{path} holds no object.")
     return document

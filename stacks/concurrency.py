@@ -26,14 +26,15 @@ def read_from_aws(region: str) -> tuple[str, int]:
     return str(account), int(limits["ConcurrentExecutions"])
 
 
-def of_account(place: Mapping[str, Any], environment: Mapping[str, str], read: Read = read_from_aws) -> int:
+def of_account(account_region: Mapping[str, Any], environment: Mapping[str, str], read: Read = read_from_aws) -> int:
     """The concurrency of the account that is deployed into; 0 where it cannot be read, which a line says.
 
-    ``place``: ``account`` and ``region`` of the stage, empty where it names none. ``environment`` is the process's: the
-    CDK CLI says in it which account and region its credentials are of, and where it does not, nothing is deployed.
+    ``account_region``: ``account`` and ``region`` of the stage, empty where it names none. ``environment`` is the
+    process's: the CDK CLI says in it which account and region its credentials are of, and where it does not, nothing
+    is deployed.
     """
-    account = str(place.get("account") or environment.get("CDK_DEFAULT_ACCOUNT") or "")
-    region = str(place.get("region") or environment.get("CDK_DEFAULT_REGION") or "")
+    account = str(account_region.get("account") or environment.get("CDK_DEFAULT_ACCOUNT") or "")
+    region = str(account_region.get("region") or environment.get("CDK_DEFAULT_REGION") or "")
     if not account or not region:
         return 0
     try:
@@ -56,5 +57,5 @@ def with_quota(config: StageConfig, environment: Mapping[str, str]) -> StageConf
     """The stage with the concurrency of its account, unless a setting says it."""
     if config.concurrency:
         return config
-    place = {"account": config.account, "region": config.region}
-    return replace(config, account_concurrency=of_account(place, environment))
+    account_region = {"account": config.account, "region": config.region}
+    return replace(config, account_concurrency=of_account(account_region, environment))

@@ -297,9 +297,9 @@ def _read_cloudfront(key: str, value: Any) -> CloudFront | None:
 
 def _arn(service: str, resource: str, meaning: str, region: str = "") -> Check:
     """Check the ARN of something of ``service``; an empty text passes; with ``region`` only an ARN of that region."""
-    place = region or "[a-z0-9-]+"
+    region_pattern = region or "[a-z0-9-]+"
     where = f" in {region}" if region else ""
-    return _pattern(rf"(arn:[a-z-]+:{service}:{place}:\d{{12}}:{resource})?", meaning + where)
+    return _pattern(rf"(arn:[a-z-]+:{service}:{region_pattern}:\d{{12}}:{resource})?", meaning + where)
 
 
 _STAGE = _pattern(r"[a-z][a-z0-9]{0,11}", "1 to 12 lower-case letters and digits that start with a letter")

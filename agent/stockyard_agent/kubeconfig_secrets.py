@@ -91,7 +91,7 @@ class KubeconfigSecrets:
     def _outcome(
         self, secret: Mapping[str, Any], act: Callable[[str, str, Mapping[str, Any]], None], done: str
     ) -> Result:
-        namespace, name = _place(secret)
+        namespace, name = _namespace_and_name(secret)
         result = {"namespace": namespace, "name": name, "status": done, "message": ""}
         try:
             act(namespace, name, secret)
@@ -135,7 +135,7 @@ def secret_of(namespace: str, name: str, secret: Mapping[str, Any]) -> dict[str,
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": TYPE, "data": {KEY: data[KEY]}}
 
 
-def _place(secret: Mapping[str, Any]) -> tuple[str, str]:
+def _namespace_and_name(secret: Mapping[str, Any]) -> tuple[str, str]:
     """Namespace and name of the Secret. ``ValueError`` for what are none."""
     metadata = secret.get("metadata") or secret
     namespace, name = str(metadata.get("namespace")), str(metadata.get("name"))

@@ -28,8 +28,8 @@ _KEY = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
 _VALUE = re.compile(r"(?:[A-Za-z0-9._~*,:!()/+=@-]|%[0-9A-Fa-f]{2})*")
 _DOTS = frozenset({".", ".."})
 ANY = "*"
-"""In a line it stands for one whole segment; in a field's place for every element of a list."""
-_PLACE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}(?:\.(?:[A-Za-z][A-Za-z0-9_]{0,63}|[0-9]{1,3}|\*)){0,7}")
+"""In a line it stands for one whole segment; in a field's path for every element of a list."""
+_FIELD_PATH = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}(?:\.(?:[A-Za-z][A-Za-z0-9_]{0,63}|[0-9]{1,3}|\*)){0,7}")
 _WORD = re.compile(r"[A-Za-z0-9._:-]{1,200}")
 _JSON = "application/json"
 
@@ -45,7 +45,7 @@ class BadList(ValueError):
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One line: methods, segments of a path, the query keys that may be there, and the values that fields of a JSON
-    body have to have, by the places of the fields."""
+    body have to have, by the paths of the fields."""
 
     methods: frozenset[str]
     segments: tuple[str, ...]
@@ -147,14 +147,14 @@ def plain_object(headers: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
 
 
 def _has_fields(rule: Rule, document: Mapping[str, Any]) -> bool:
-    return all(_values(document, place, allowed) for place, allowed in rule.fields.items())
+    return all(_values(document, path, allowed) for path, allowed in rule.fields.items())
 
 
-def _values(value: Any, place: Sequence[str], allowed: frozenset[str]) -> bool:
-    """Whether the value at that place is an allowed text; with ``*`` each of a list that is not empty."""
-    if not place:
+def _values(value: Any, path: Sequence[str], allowed: frozenset[str]) -> bool:
+    """Whether the value at that path is an allowed text; with ``*`` each of a list that is not empty."""
+    if not path:
         return isinstance(value, str) and value in allowed
-    name, below = place[0], place[1:]
+    name, below = path[0], path[1:]
     if name == ANY:
         return isinstance(value, list) and bool(value) and all(_values(each, below, allowed) for each in value)
     if name.isdecimal():
@@ -164,7 +164,7 @@ def _values(value: Any, place: Sequence[str], allowed: frozenset[str]) -> bool:
 
 def read(text: str) -> AllowList:
     """The allow-list of a text: ``METHOD[,METHOD] PATH[?KEY,KEY] [FIELD=VALUE[,VALUE] ...]`` a line, ``#`` begins a
-    remark. A field is a place in a JSON body: names, numbers and ``*`` with dots between them.
+    remark. A field is a path in a JSON body: names, numbers and ``*`` with dots between them.
 
     Raises ``BadList`` that names the line.
     """
@@ -200,11 +200,11 @@ def _rule(number: int, words: Sequence[str]) -> Rule:
 
 
 def _field(number: int, word: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    place, _, values = word.partition("=")
+    path, _, values = word.partition("=")
     named = values.split(",")
-    if _PLACE.fullmatch(place) is None or any(_WORD.fullmatch(value) is None for value in named):
+    if _FIELD_PATH.fullmatch(path) is None or any(_WORD.fullmatch(value) is None for value in named):
         raise BadList(f"line {number}: behind the path stand fields of the body, as name=value")
-    return tuple(place.split(".")), frozenset(named)
+    return tuple(path.split(".")), frozenset(named)
 
 
 def _excerpt(text: str) -> str:

@@ -32,7 +32,7 @@ QUIET = Rates(0, 0, 0, 0)
 
 def played(accounts: int, nodes: int, seed: int) -> dict[str, Any]:
     """The figures of one run, all processes warm."""
-    places: list[float] = []
+    scope_seconds: list[float] = []
     with staged(Fleet(accounts, nodes, accounts), QUIET, seed) as (stage, _):
         # Only the sweep runs: what the fleet has begun is taken back, and every process is there.
         stage.time.forget()
@@ -44,7 +44,7 @@ def played(accounts: int, nodes: int, seed: int) -> dict[str, Any]:
             began = stage.time.now
             answer = invoke(name, event)
             if "place" in event:
-                places.append(stage.time.now - began)
+                scope_seconds.append(stage.time.now - began)
             return answer
 
         with patch.object(stage, "invoke", watched):
@@ -53,9 +53,9 @@ def played(accounts: int, nodes: int, seed: int) -> dict[str, Any]:
         figures = stage.figures()
     calls = {name: count for name, count in figures["calls"].items() if not name.startswith(("dynamodb", "lambda"))}
     return {
-        "place_seconds": spread(places),
-        "place_mean_seconds": round(sum(places) / accounts, 3),
-        "turn_mean_seconds": round((figures["function_seconds"][NAME] - sum(places)) / accounts, 3),
+        "place_seconds": spread(scope_seconds),
+        "place_mean_seconds": round(sum(scope_seconds) / accounts, 3),
+        "turn_mean_seconds": round((figures["function_seconds"][NAME] - sum(scope_seconds)) / accounts, 3),
         "calls_of_an_account": round(sum(calls.values()) / accounts, 1),
         "units_of_an_account": {kind: round(units / accounts, 1) for kind, units in figures["units"].items()},
         "at_once": figures["concurrency"][NAME],

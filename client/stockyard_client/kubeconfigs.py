@@ -54,13 +54,13 @@ def check_static(config: dict[str, Any]) -> None:
                 raise UnexpectedAnswer(f"the cluster's kubeconfig is refused: its {inner} holds more than texts")
 
 
-def _check_fields(fields: Any, allowed: frozenset[str], place: str) -> None:
+def _check_fields(fields: Any, allowed: frozenset[str], section: str) -> None:
     if not isinstance(fields, dict):
-        raise UnexpectedAnswer(f"the cluster's kubeconfig is refused: {place} holds an entry that is no object")
+        raise UnexpectedAnswer(f"the cluster's kubeconfig is refused: {section} holds an entry that is no object")
     if more := [key for key in fields if key not in allowed]:
         named = ", ".join(repr(key) for key in more)
         raise UnexpectedAnswer(
-            f"the cluster's kubeconfig is refused: {place} has {named}, more than credentials as data"
+            f"the cluster's kubeconfig is refused: {section} has {named}, more than credentials as data"
         )
 
 

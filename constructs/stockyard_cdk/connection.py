@@ -150,8 +150,8 @@ class Stockyard(Construct):
         if name in self._stacks:
             return
         self._stacks.add(name)
-        place = {"service": "cloudformation", "resource": "stack", "resource_name": f"{name}/*"}
-        arn = Stack.of(self).format_arn(**place, arn_format=ArnFormat.SLASH_RESOURCE_NAME)
+        arn_parts = {"service": "cloudformation", "resource": "stack", "resource_name": f"{name}/*"}
+        arn = Stack.of(self).format_arn(**arn_parts, arn_format=ArnFormat.SLASH_RESOURCE_NAME)
         look = iam.PolicyStatement(actions=["cloudformation:DescribeStackResource"], resources=[arn])
         self.role.add_to_policy(look)
         title = "<AWS::StackName>" if is_own else name
@@ -159,15 +159,15 @@ class Stockyard(Construct):
         rule = f"AwsSolutions-IAM5[Resource::{resource}]"
         _acknowledge(self.role, rule, "The ARN of a stack ends with a random part")
 
-    def _acknowledge(self, places: Sequence[IConstruct], functions: Sequence[IConstruct]) -> None:
-        """Say why policies below ``places`` let any version of ``functions`` be invoked."""
+    def _acknowledge(self, constructs: Sequence[IConstruct], functions: Sequence[IConstruct]) -> None:
+        """Say why policies below ``constructs`` let any version of ``functions`` be invoked."""
         names = [Stack.of(self).get_logical_id(cast(CfnElement, function.node.default_child)) for function in functions]
-        for place in places:
+        for construct in constructs:
             for name in names:
                 rule = f"AwsSolutions-IAM5[Resource::<{name}.Arn>:*]"
-                _acknowledge(place, rule, "The framework invokes whichever version is live")
+                _acknowledge(construct, rule, "The framework invokes whichever version is live")
 
 
-def _acknowledge(place: IConstruct, rule: str, reason: str) -> None:
+def _acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
     """Say why a finding of cdk-nag is as it is."""
-    Validations.of(place).acknowledge(Acknowledgment(id=rule, reason=reason))
+    Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))

@@ -34,13 +34,13 @@ class NodePool(StockyardResource):
         removal_policy: RemovalPolicy = RemovalPolicy.DESTROY,
         **properties: Unpack[NodePoolProperties],
     ) -> None:
-        place = cluster if isinstance(cluster, str) else cluster.cluster_name
+        cluster_name = cluster if isinstance(cluster, str) else cluster.cluster_name
         super().__init__(
             scope,
             id,
             kind="NodePool",
             stockyard=stockyard,
-            document={**properties, "cluster": place},
+            document={**properties, "cluster": cluster_name},
             adopt=adopt,
             removal_policy=removal_policy,
         )

@@ -73,7 +73,7 @@ class StockyardResource(Construct):
             properties["Adopt"] = "true"
         if secrets:
             properties["Secrets"] = stack.to_json_string(
-                {place: secret.secret_arn for place, secret in secrets.items()}
+                {pointer: secret.secret_arn for pointer, secret in secrets.items()}
             )
             for secret in secrets.values():
                 stockyard.grant_read(secret)
@@ -117,7 +117,7 @@ class StockyardResource(Construct):
 
     @property
     def physical_id(self) -> str:
-        """Physical id: place in the API, and the mark of this resource of this stack."""
+        """Physical id: path in the API, and the mark of this resource of this stack."""
         return self.resource.ref
 
     def output(self, name: str) -> str:

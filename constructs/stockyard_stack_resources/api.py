@@ -39,9 +39,9 @@ Exchange = Callable[[str, str, Mapping[str, str], bytes | None], Reply]
 
 def exchange(method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Reply:
     """One HTTPS request by the standard library. See ``Exchange``."""
-    place = urllib.parse.urlsplit(url)
-    if place.scheme != "https" and place.hostname not in ("127.0.0.1", "localhost"):
-        raise StackResourceError(f"{place.scheme}://{place.netloc} is not reached by https")
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "localhost"):
+        raise StackResourceError(f"{parts.scheme}://{parts.netloc} is not reached by https")
     request = urllib.request.Request(url, body, dict(headers), method=method)  # noqa: S310 - its scheme is known
     try:
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310
@@ -50,7 +50,7 @@ def exchange(method: str, url: str, headers: Mapping[str, str], body: bytes | No
         with error:
             return _reply(error.code, error.headers, error.read())
     except OSError as error:
-        raise Busy(f"{place.netloc} is not reached: {error}") from error
+        raise Busy(f"{parts.netloc} is not reached: {error}") from error
 
 
 def _reply(status: int, headers: Any, content: bytes) -> Reply:

@@ -55,14 +55,14 @@ def is_shown(value: Any, view: Any) -> bool:
     return bool(value == view)
 
 
-def differences(new: Mapping[str, Any], old: Mapping[str, Any], place: str = "") -> Iterator[str]:
+def differences(new: Mapping[str, Any], old: Mapping[str, Any], pointer: str = "") -> Iterator[str]:
     """JSON pointers of the fields whose values differ."""
     for key in sorted(new.keys() | old.keys()):
         first, second = new.get(key), old.get(key)
         if isinstance(first, Mapping) and isinstance(second, Mapping):
-            yield from differences(first, second, f"{place}/{key}")
+            yield from differences(first, second, f"{pointer}/{key}")
         elif first != second:
-            yield f"{place}/{key}"
+            yield f"{pointer}/{key}"
 
 
 def filled(document: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
@@ -70,9 +70,9 @@ def filled(document: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, 
     result = dict(document)
     for pointer, value in values.items():
         *parents, last = pointer.strip("/").split("/")
-        place = result
+        parent = result
         for part in parents:
-            place[part] = dict(place.get(part) or {})
-            place = place[part]
-        place[last] = value
+            parent[part] = dict(parent.get(part) or {})
+            parent = parent[part]
+        parent[last] = value
     return result

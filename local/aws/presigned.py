@@ -51,8 +51,8 @@ def refusal(environ: dict[str, Any]) -> str:
     headers["content-length"] = environ.get("CONTENT_LENGTH") or ""
     is_s3 = "/s3/aws4_request" in parameters["X-Amz-Credential"]
     method, payload = (environ["REQUEST_METHOD"], signatures.UNSIGNED) if is_s3 else ("GET", None)
-    place = (headers.get("host", ""), environ.get("PATH_INFO", ""), query)
-    if not signatures.holds(*place, headers, secret, method, payload):
+    request_parts = (headers.get("host", ""), environ.get("PATH_INFO", ""), query)
+    if not signatures.holds(*request_parts, headers, secret, method, payload):
         return "SignatureDoesNotMatch"
     if not signatures.is_current(query, now):
         return "RequestExpired"

@@ -92,4 +92,7 @@ class Offered:
 
 def stock() -> tuple[Offered, ...]:
     """Everything, with nothing taken of it."""
-    return tuple(Offered(name, place, gpu, Decimal(of_gpu), Decimal(unit)) for name, place, gpu, of_gpu, unit in _RATES)
+    return tuple(
+        Offered(name, data_center, gpu, Decimal(of_gpu), Decimal(unit))
+        for name, data_center, gpu, of_gpu, unit in _RATES
+    )

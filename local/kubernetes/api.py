@@ -288,7 +288,7 @@ class KubeApi:
         if not meta.get("name") and meta.get("generateName"):
             document["metadata"] = {**meta, "name": f"{meta['generateName']}{store.suffix()}"}
         key = key_of(document, key.namespace, store.resources)
-        custom.check_place(request.resource, store, key)
+        custom.check_namespace(request.resource, store, key)
         document = custom.admitted(store, request.resource, key, None, document)
         quotas.check(store, key)
         return store.create(key, document)

@@ -82,7 +82,7 @@ def apply(
     if (name := manifest.get("metadata", {}).get("name", key.name)) != key.name:
         raise StatusError(400, f"the name of the object ({name}) does not match the name on the URL ({key.name})")
     custom.check_apply(resource, key, manifest)
-    custom.check_place(resource, store, key)
+    custom.check_namespace(resource, store, key)
     manifest = custom.part_of(resource, manifest, part)
     if fault := _fault(key, manifest):
         version = str(manifest.get("apiVersion", ""))

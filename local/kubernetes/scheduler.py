@@ -194,8 +194,8 @@ def _provide(store: KubeStore, pod: Pod, node: Node) -> None:
         if claim["spec"].get("volumeName") or kind is None or kind.get("volumeBindingMode") != LATE:
             continue
         zone = node.labels.get("topology.kubernetes.io/zone")
-        place = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
-        terms = {"required": {"nodeSelectorTerms": [{"matchExpressions": [place]}]}}
+        zone_term = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
+        terms = {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone_term]}]}}
         volume = f"pvc-{claim['metadata']['uid']}"
         spec = {
             "csi": {"driver": kind.get("provisioner", ""), "volumeHandle": volume},

@@ -18,7 +18,7 @@ from local.kubernetes.real.callers import Caller
 from local.kubernetes.real.client import Refused
 from local.machines.booted import Machine, MachineWatch
 from local.machines.choice import program_of
-from local.machines.programs import Place, script_files
+from local.machines.programs import MachineSandbox, script_files
 
 CPUS, MEMORY_MIB = 32, 131_072
 """Room of each host."""
@@ -66,8 +66,8 @@ class BareMetalMachines(MachineWatch):
         machine = Machine(key, _BOOT, partial(shutil.rmtree, folder, ignore_errors=True))
         kubelet = Kubelet(f"metal3://{host['metadata']['namespace']}/{host['metadata']['name']}", CPUS, MEMORY_MIB)
         files = script_files(script)
-        place = Place(host["metadata"]["name"], machine, lambda: kubelet, folder, "", self._log, files)
-        machine.program = program_of(place, self._clusters)
+        sandbox = MachineSandbox(host["metadata"]["name"], machine, lambda: kubelet, folder, "", self._log, files)
+        machine.program = program_of(sandbox, self._clusters)
         if machine.program is not None:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._machines[key] = machine

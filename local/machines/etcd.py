@@ -9,7 +9,7 @@ import sys
 from local.kubernetes import processes
 from local.kubernetes.cluster import Cluster, InitFailed, Restored
 from local.kubernetes.clusters import Clusters
-from local.machines.programs import Place
+from local.machines.programs import MachineSandbox
 
 OBJECTS, REVISION, CONFIGURATION = "objects", "revision", "kubeadm-config"
 RESTORED, KUBEADM = "etcd/restored", "restored.yaml"
@@ -50,33 +50,33 @@ elif "configmap" in sys.argv:
 """What stands for programs of a machine that a laptop lacks."""
 
 
-def play(place: Place) -> None:
+def play(sandbox: MachineSandbox) -> None:
     """Write the programs that are played."""
     for name, text in _PLAYED.items():
-        path = place.folder / "bin" / name
+        path = sandbox.folder / "bin" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
         path.chmod(0o755)
 
 
-def write(place: Place, cluster: Cluster) -> None:
+def write(sandbox: MachineSandbox, cluster: Cluster) -> None:
     """Write the files that etcd and kubeadm have on the machine. Raises ``InitFailed`` while the cluster does not
     run."""
-    play(place)
-    saved = cluster.save(place.folder / OBJECTS)
-    (place.folder / REVISION).write_text(str(saved.revision), encoding="utf-8")
-    (place.folder / CONFIGURATION).write_text(saved.configuration, encoding="utf-8")
+    play(sandbox)
+    saved = cluster.save(sandbox.folder / OBJECTS)
+    (sandbox.folder / REVISION).write_text(str(saved.revision), encoding="utf-8")
+    (sandbox.folder / CONFIGURATION).write_text(saved.configuration, encoding="utf-8")
     for name, content in saved.keys.items():
-        path = place.folder / "kubernetes" / "pki" / name
+        path = sandbox.folder / "kubernetes" / "pki" / name
         # On the first machine they may be the cluster's own, which its programs read meanwhile.
         if not path.exists() or path.read_text(encoding="utf-8") != content:
             processes.write(path, content.encode())
 
 
-def restored(place: Place, clusters: Clusters, endpoint: str, node: str) -> Cluster:
+def restored(sandbox: MachineSandbox, clusters: Clusters, endpoint: str, node: str) -> Cluster:
     """The cluster as the snapshot has it that the machine has restored, without any member. The machine's own node is
     to be called ``node``. Raises ``InitFailed``."""
-    snapshot = place.folder / RESTORED
+    snapshot = sandbox.folder / RESTORED
     if not snapshot.exists():
         raise InitFailed("no snapshot was restored")
-    return clusters.restored(endpoint, Restored(place.folder, snapshot, place.folder / KUBEADM, node))
+    return clusters.restored(endpoint, Restored(sandbox.folder, snapshot, sandbox.folder / KUBEADM, node))

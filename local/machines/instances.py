@@ -34,7 +34,7 @@ from local.machines.configured_nodes import ConfiguredNode, node_config
 from local.machines.managed_nodes import GroupNode, ManagedNode
 from local.machines.members import Member
 from local.machines.metadata import InstanceData, Metadata
-from local.machines.programs import ControlPlane, Place, cloud_init_files
+from local.machines.programs import ControlPlane, MachineSandbox, cloud_init_files
 from local.machines.snapshots import Snapshots
 from stockyard.domain.values.ids import CLUSTER
 
@@ -139,8 +139,8 @@ class Machines(MachineWatch):
             self._boot(account, instance)
 
     def _group_node(self, account: str, instance: Any, managed: ManagedClusters) -> ManagedNode:
-        place = (account, _region(instance), instance, self._managed_kubelet(instance), managed, self._log)
-        return GroupNode(*place, _tags(instance))
+        node_fields = (account, _region(instance), instance, self._managed_kubelet(instance), managed, self._log)
+        return GroupNode(*node_fields, _tags(instance))
 
     def _managed_kubelet(self, instance: Any) -> Kubelet:
         """Kubelet of a machine of EKS, whose pods can ask for its metadata too: two hops are what EKS gives its
@@ -207,10 +207,10 @@ class Machines(MachineWatch):
 
         machine = Machine(instance.id, self._plan.boot_seconds, clear)
         kubelet = partial(_kubelet, instance, partial(self._programs, instance.id))
-        place = Place(instance.id, machine, kubelet, folder, url, self._log, files, self._store)
-        program = machine.program = program_of(place, self._clusters)
+        sandbox = MachineSandbox(instance.id, machine, kubelet, folder, url, self._log, files, self._store)
+        program = machine.program = program_of(sandbox, self._clusters)
         if isinstance(program, (ControlPlane, Member)):
-            timer = Snapshots(place, program, self._plan.snapshot_seconds)
+            timer = Snapshots(sandbox, program, self._plan.snapshot_seconds)
             timers.append(timer)
             timer.start()
         if machine.program is not None:
@@ -224,8 +224,8 @@ class Machines(MachineWatch):
             metadata = self._metadata.own_url(instance_id)
         except KeyError:
             return {}
-        place = {"AWS_ENDPOINT_URL": self._store, "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata}
-        return {**place, HOPS: str(hops)} if hops > 1 else place
+        endpoints = {"AWS_ENDPOINT_URL": self._store, "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata}
+        return {**endpoints, HOPS: str(hops)} if hops > 1 else endpoints
 
 
 def _regions(account: str) -> dict[str, Any]:

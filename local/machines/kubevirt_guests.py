@@ -19,7 +19,7 @@ from local.kubevirt.controllers import ROOT, Seconds, requests
 from local.machines.bare_metal_hosts import script_of
 from local.machines.booted import Machine, MachineWatch
 from local.machines.choice import program_of
-from local.machines.programs import Place, script_files
+from local.machines.programs import MachineSandbox, script_files
 
 SECONDS = Seconds(image=1.0, start=1.0, stop=0.5)
 _BOOT = (0.5, 1.0)
@@ -64,8 +64,8 @@ class KubeVirtGuests(MachineWatch):
         machine = Machine(key, _BOOT, partial(shutil.rmtree, folder, ignore_errors=True))
         space = document["metadata"]["namespace"]
         kubelet = Kubelet(f"kubevirt://{space}/{name}", max(1, round(cpus)), round(memory / _MIB))
-        place = Place(name, machine, lambda: kubelet, folder, "", self._log, script_files(script))
-        machine.program = program_of(place, self._clusters)
+        sandbox = MachineSandbox(name, machine, lambda: kubelet, folder, "", self._log, script_files(script))
+        machine.program = program_of(sandbox, self._clusters)
         if machine.program is not None:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._machines[key] = machine

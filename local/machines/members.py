@@ -13,7 +13,7 @@ from local.kubernetes.cluster import Cluster, InitFailed, JoinFailed, Kubelet
 from local.kubernetes.clusters import Clusters
 from local.kubernetes.membership import Membership, Unhealthy
 from local.machines.etcd import play, restored
-from local.machines.programs import MACHINE, NEAR, NODE, NODE_CONFIG, Place
+from local.machines.programs import MACHINE, NEAR, NODE, NODE_CONFIG, MachineSandbox
 
 MEMBER = "stockyard_member.py"
 RESTORE = "stockyard_restore.py"
@@ -34,8 +34,8 @@ REPORT_SECONDS = 0.5
 class Member:
     """Joins the control plane, then takes out of etcd whom Stockyard names, until it is told that all is done."""
 
-    def __init__(self, place: Place, clusters: Clusters) -> None:
-        self._place, self._clusters = place, clusters
+    def __init__(self, sandbox: MachineSandbox, clusters: Clusters) -> None:
+        self._sandbox, self._clusters = sandbox, clusters
         self._cluster: Cluster | None = None
         self._name = ""
 
@@ -46,78 +46,78 @@ class Member:
 
     def begin(self) -> bool:
         """See ``programs.Program``."""
-        place = self._place
-        place.unpack(NODE_CONFIG, MACHINE, NODE, NEAR, MEMBER)
-        (place.folder / "hosts").touch()
-        (place.folder / REPORT).write_text(_REPORT, encoding="utf-8")
+        sandbox = self._sandbox
+        sandbox.unpack(NODE_CONFIG, MACHINE, NODE, NEAR, MEMBER)
+        (sandbox.folder / "hosts").touch()
+        (sandbox.folder / REPORT).write_text(_REPORT, encoding="utf-8")
         if not self._name and not self._join():
             return False
         return self._report()
 
     def _join(self) -> bool:
-        place = self._place
-        if not place.run(NODE_CONFIG, MEMBER, "ask"):
+        sandbox = self._sandbox
+        if not sandbox.run(NODE_CONFIG, MEMBER, "ask"):
             self._tell("ask")
             return False
-        configuration = yaml.safe_load((place.folder / "join.yaml").read_text(encoding="utf-8"))
-        plan = json.loads((place.folder / "member.json").read_text(encoding="utf-8"))
+        configuration = yaml.safe_load((sandbox.folder / "join.yaml").read_text(encoding="utf-8"))
+        plan = json.loads((sandbox.folder / "member.json").read_text(encoding="utf-8"))
         endpoint = configuration["discovery"]["bootstrapToken"]["apiServerEndpoint"]
         try:
-            if (place.folder / "restore.json").exists():
+            if (sandbox.folder / "restore.json").exists():
                 return self._restore(endpoint, configuration)
             cluster = self._clusters.at(endpoint)
             membership = self._clusters.membership(cluster)
             membership.remove(plan["remove_before"])
-            membership.add(plan["node_name"], place.release(NODE_CONFIG))
-            self._name = cluster.join(configuration, self._kubelet(), lambda: place.power.on)
+            membership.add(plan["node_name"], sandbox.release(NODE_CONFIG))
+            self._name = cluster.join(configuration, self._kubelet(), lambda: sandbox.power.on)
         except (InitFailed, JoinFailed, Unhealthy) as reason:
-            place.say(str(reason))
+            sandbox.say(str(reason))
             return False
         self._cluster = cluster
-        (place.folder / "join.yaml").unlink()
+        (sandbox.folder / "join.yaml").unlink()
         return True
 
     def _restore(self, endpoint: str, configuration: dict[str, Any]) -> bool:
         """Begin the control plane anew from the snapshot that this machine was told."""
-        place, name = self._place, str(configuration["nodeRegistration"]["name"])
-        play(place)
-        if not place.run(NODE_CONFIG, RESTORE):
+        sandbox, name = self._sandbox, str(configuration["nodeRegistration"]["name"])
+        play(sandbox)
+        if not sandbox.run(NODE_CONFIG, RESTORE):
             self._tell("restore")
             return False
-        cluster = restored(place, self._clusters, endpoint, name)
-        self._clusters.membership(cluster).begin(name, place.release(NODE_CONFIG))
+        cluster = restored(sandbox, self._clusters, endpoint, name)
+        self._clusters.membership(cluster).begin(name, sandbox.release(NODE_CONFIG))
         cluster.start()
         cluster.begin(configuration, self._kubelet())
         self._cluster, self._name = cluster, name
-        (place.folder / "join.yaml").unlink()
+        (sandbox.folder / "join.yaml").unlink()
         return True
 
     def _kubelet(self) -> Kubelet:
-        return replace(self._place.kubelet(), release=self._place.release(NODE_CONFIG))
+        return replace(self._sandbox.kubelet(), release=self._sandbox.release(NODE_CONFIG))
 
     def _report(self) -> bool:
         """Report until all is done."""
-        place, removed = self._place, list[str]()
+        sandbox, removed = self._sandbox, list[str]()
         membership = self._membership()
-        while place.power.on and membership is not None:
-            if not place.run(NODE_CONFIG, REPORT, *removed):
+        while sandbox.power.on and membership is not None:
+            if not sandbox.run(NODE_CONFIG, REPORT, *removed):
                 return False
-            answer = json.loads((place.folder / ANSWER).read_text(encoding="utf-8"))
+            answer = json.loads((sandbox.folder / ANSWER).read_text(encoding="utf-8"))
             if answer["done"]:
                 return True
             try:
                 removed += membership.remove([name for name in answer["remove"] if name not in removed])
             except Unhealthy as reason:
-                place.say(str(reason))
-            place.power.wait(REPORT_SECONDS)
+                sandbox.say(str(reason))
+            sandbox.power.wait(REPORT_SECONDS)
         return False
 
     def _membership(self) -> Membership | None:
         return self._clusters.membership(self._cluster) if self._cluster is not None else None
 
     def _tell(self, step: str) -> None:
-        if self._place.power.on:
-            self._place.run(NODE_CONFIG, NODE, "say", step, "1", str(self._place.log))
+        if self._sandbox.power.on:
+            self._sandbox.run(NODE_CONFIG, NODE, "say", step, "1", str(self._sandbox.log))
 
     def switched(self, *, on: bool) -> None:
         """See ``programs.Program``."""

@@ -122,8 +122,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Placement, tags and the role's keys. A request needs the token."""
-        place = unquote(self.path) if self.server.only is None else f"/{self.server.only}{unquote(self.path)}"
-        instance, _, path = place.lstrip("/").partition("/latest/")
+        full_path = unquote(self.path) if self.server.only is None else f"/{self.server.only}{unquote(self.path)}"
+        instance, _, path = full_path.lstrip("/").partition("/latest/")
         if self.headers.get("X-aws-ec2-metadata-token") != self.server.token:
             return self._reply(401, "")
         data = self.server.instances.get(instance)

@@ -13,7 +13,7 @@ from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
 from local.machines.booted import Machine, MachineWatch
 from local.machines.choice import program_of
-from local.machines.programs import Place, script_files
+from local.machines.programs import MachineSandbox, script_files
 
 _MIB = 2**20
 
@@ -58,8 +58,8 @@ class MetalHosts(MachineWatch):
             address=entity["interfaces"][0]["ip"],
             gpus=len(information["gpus"]),
         )
-        place = Place(entity["hostname"], machine, lambda: kubelet, folder, "", self._log, files)
-        machine.program = program_of(place, self._clusters)
+        sandbox = MachineSandbox(entity["hostname"], machine, lambda: kubelet, folder, "", self._log, files)
+        machine.program = program_of(sandbox, self._clusters)
         if machine.program is not None:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._machines[key] = machine

@@ -101,7 +101,7 @@ class Program(Protocol):
 
 
 @dataclass
-class Place:
+class MachineSandbox:
     """A machine's files and processes. ``metadata`` is the URL of its own, empty for none; ``log`` takes what it
     prints. ``kubelet`` is what it tells of itself, asked for when it is on."""
 
@@ -142,10 +142,10 @@ class Place:
         path = self.folder / "overlay.json"
         if not path.exists():
             return self.kubelet()
-        place = json.loads(path.read_text(encoding="utf-8"))
-        hubs, moment = [peer["address"] for peer in place["peers"]], times.to_text(datetime.now(UTC))
+        configuration = json.loads(path.read_text(encoding="utf-8"))
+        hubs, moment = [peer["address"] for peer in configuration["peers"]], times.to_text(datetime.now(UTC))
         report: dict[str, Any] = {"direct": len(hubs), "handshake": moment}
-        if place["hub"]:
+        if configuration["hub"]:
             report |= {"down": {}}
         else:
             report |= {"relayed": [], "count": 0, "home": hubs[0], "since": moment}
@@ -199,8 +199,8 @@ class Place:
 class ControlPlane:
     """Proves itself, initializes the cluster, installs the agent, reports."""
 
-    def __init__(self, place: Place, clusters: Clusters) -> None:
-        self._place, self._clusters = place, clusters
+    def __init__(self, sandbox: MachineSandbox, clusters: Clusters) -> None:
+        self._sandbox, self._clusters = sandbox, clusters
         self._cluster: Cluster | None = None
 
     @property
@@ -210,9 +210,9 @@ class ControlPlane:
 
     def begin(self) -> bool:
         """See ``Program``."""
-        place = self._place
-        place.unpack(MACHINE_CONFIG, MACHINE)
-        if VAULT_CONFIG in place.files and not self._open_disk():
+        sandbox = self._sandbox
+        sandbox.unpack(MACHINE_CONFIG, MACHINE)
+        if VAULT_CONFIG in sandbox.files and not self._open_disk():
             return False
         if not self._run("bootstrap"):
             return False
@@ -220,18 +220,18 @@ class ControlPlane:
             cluster = self._started()
             if not self._run("agent"):
                 return False
-            manifest = place.folder / "agent.json"
+            manifest = sandbox.folder / "agent.json"
             cluster.apply(json.loads(manifest.read_text(encoding="utf-8"))["items"])
             manifest.unlink()
         except InitFailed as reason:
-            place.say(str(reason))
+            sandbox.say(str(reason))
             self._tell("init")
             return False
         return self._run("ready")
 
     @property
     def _name(self) -> str:
-        return "ip-" + self._place.kubelet().address.replace(".", "-")
+        return "ip-" + self._sandbox.kubelet().address.replace(".", "-")
 
     def switched(self, *, on: bool) -> None:
         """See ``Program``."""
@@ -240,7 +240,7 @@ class ControlPlane:
         try:
             self._clusters.switch(self._cluster, self._name, on=on)
         except InitFailed as reason:
-            self._place.say(str(reason))
+            self._sandbox.say(str(reason))
 
     def end(self) -> None:
         """See ``Program``."""
@@ -249,73 +249,73 @@ class ControlPlane:
             self._clusters.remove_dead(self._cluster)
 
     def _run(self, step: str) -> bool:
-        place = self._place
-        done = place.run(MACHINE_CONFIG, MACHINE, step)
+        sandbox = self._sandbox
+        done = sandbox.run(MACHINE_CONFIG, MACHINE, step)
         if not done:
             self._tell(step)
         return done
 
     def _open_disk(self) -> bool:
         """The data disk is encrypted: its key comes from the Vault, and cryptsetup is only played."""
-        place = self._place
-        place.unpack(VAULT_CONFIG, DISK)
+        sandbox = self._sandbox
+        sandbox.unpack(VAULT_CONFIG, DISK)
         for name, text in PLAYED.items():
-            place.play(name, text)
-        for step, arguments in (("unwrap", ("unwrap",)), ("volume", ("open", str(place.folder / "disk")))):
-            if not place.run(VAULT_CONFIG, DISK, *arguments):
+            sandbox.play(name, text)
+        for step, arguments in (("unwrap", ("unwrap",)), ("volume", ("open", str(sandbox.folder / "disk")))):
+            if not sandbox.run(VAULT_CONFIG, DISK, *arguments):
                 self._tell(step)
                 return False
         return True
 
     def _tell(self, step: str) -> None:
         """Report that a step of the start script has failed."""
-        if self._place.power.on:
-            self._place.run(MACHINE_CONFIG, MACHINE, "say", step, "1", str(self._place.log))
+        if self._sandbox.power.on:
+            self._sandbox.run(MACHINE_CONFIG, MACHINE, "say", step, "1", str(self._sandbox.log))
 
     def _started(self) -> Cluster:
         """The cluster, initialized once, that runs and has its first node and administrator. ``InitFailed``."""
-        place = self._place
+        sandbox = self._sandbox
         if self._cluster is None:
-            self._cluster = self._clusters.initialized(place.folder, self._name)
-        self._clusters.membership(self._cluster).begin(self._name, place.release(MACHINE_CONFIG))
+            self._cluster = self._clusters.initialized(sandbox.folder, self._name)
+        self._clusters.membership(self._cluster).begin(self._name, sandbox.release(MACHINE_CONFIG))
         self._cluster.start()
-        takes_pods = "workloads" in json.loads(place.files[MACHINE_CONFIG])
-        self._cluster.register(self._name, place.kubelet_in_overlay(), takes_pods=takes_pods)
-        administrator = place.folder / "administrator.json"
+        takes_pods = "workloads" in json.loads(sandbox.files[MACHINE_CONFIG])
+        self._cluster.register(self._name, sandbox.kubelet_in_overlay(), takes_pods=takes_pods)
+        administrator = sandbox.folder / "administrator.json"
         if administrator.exists():
             self._cluster.apply([json.loads(administrator.read_text(encoding="utf-8"))])
-        self._cluster.install({path: text for path, text in place.files.items() if path.startswith(f"{FOLDER}/")})
+        self._cluster.install({path: text for path, text in sandbox.files.items() if path.startswith(f"{FOLDER}/")})
         return self._cluster
 
 
 class Worker:
     """Asks how to join its cluster, and joins it."""
 
-    def __init__(self, place: Place, clusters: Clusters) -> None:
-        self._place, self._clusters = place, clusters
+    def __init__(self, sandbox: MachineSandbox, clusters: Clusters) -> None:
+        self._sandbox, self._clusters = sandbox, clusters
         self._joined: tuple[Cluster, str] | None = None
         self._watcher = threading.Thread()
 
     def begin(self) -> bool:
         """See ``Program``."""
-        place = self._place
-        place.unpack(NODE_CONFIG, MACHINE, NODE, NEAR)
-        (place.folder / "hosts").touch()
+        sandbox = self._sandbox
+        sandbox.unpack(NODE_CONFIG, MACHINE, NODE, NEAR)
+        (sandbox.folder / "hosts").touch()
         if not self._watcher.is_alive():
-            self._watcher = threading.Thread(target=place.run, args=(NODE_CONFIG, NODE, "watch"), daemon=True)
+            self._watcher = threading.Thread(target=sandbox.run, args=(NODE_CONFIG, NODE, "watch"), daemon=True)
             self._watcher.start()
-        if not place.run(NODE_CONFIG, NODE):
-            if place.power.on:
-                place.run(NODE_CONFIG, NODE, "say", "join", "1", str(place.log))
+        if not sandbox.run(NODE_CONFIG, NODE):
+            if sandbox.power.on:
+                sandbox.run(NODE_CONFIG, NODE, "say", "join", "1", str(sandbox.log))
             return False
-        path = place.folder / "join.yaml"
+        path = sandbox.folder / "join.yaml"
         configuration = yaml.safe_load(path.read_text(encoding="utf-8"))
         endpoint = configuration["discovery"]["bootstrapToken"]["apiServerEndpoint"]
         try:
             cluster = self._clusters.at(endpoint)
-            self._joined = cluster, cluster.join(configuration, place.kubelet_in_overlay(), lambda: place.power.on)
+            self._joined = cluster, cluster.join(configuration, sandbox.kubelet_in_overlay(), lambda: sandbox.power.on)
         except JoinFailed as reason:
-            place.say(str(reason))
+            sandbox.say(str(reason))
             return False
         path.unlink()
         return True

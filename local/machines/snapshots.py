@@ -7,7 +7,7 @@ import threading
 from local.kubernetes.cluster import InitFailed
 from local.machines.etcd import write
 from local.machines.members import MEMBER, Member
-from local.machines.programs import MACHINE, MACHINE_CONFIG, NODE_CONFIG, ControlPlane, Place
+from local.machines.programs import MACHINE, MACHINE_CONFIG, NODE_CONFIG, ControlPlane, MachineSandbox
 
 FIRST_SECONDS = 6.0
 """Until a machine asks for the first time; a new cluster is ready by then."""
@@ -16,9 +16,9 @@ FIRST_SECONDS = 6.0
 class Snapshots(threading.Thread):
     """Has a member's machine ask each ``seconds`` whether a snapshot is due, as its timer does, while it is on."""
 
-    def __init__(self, place: Place, program: ControlPlane | Member, seconds: float) -> None:
-        super().__init__(daemon=True, name=f"snapshots of {place.id}")
-        self._place, self._program, self._seconds = place, program, seconds
+    def __init__(self, sandbox: MachineSandbox, program: ControlPlane | Member, seconds: float) -> None:
+        super().__init__(daemon=True, name=f"snapshots of {sandbox.id}")
+        self._sandbox, self._program, self._seconds = sandbox, program, seconds
         self._run = (MACHINE_CONFIG, MACHINE) if isinstance(program, ControlPlane) else (NODE_CONFIG, MEMBER)
         self._over = threading.Event()
 
@@ -28,13 +28,13 @@ class Snapshots(threading.Thread):
         while not self._over.wait(pause):
             cluster = self._program.cluster
             pause = self._seconds if cluster is not None else pause
-            if self._place.power.on and cluster is not None:
+            if self._sandbox.power.on and cluster is not None:
                 try:
-                    write(self._place, cluster)
+                    write(self._sandbox, cluster)
                 except InitFailed as reason:
-                    self._place.say(str(reason))
+                    self._sandbox.say(str(reason))
                     continue
-                self._place.run(*self._run, "backup")
+                self._sandbox.run(*self._run, "backup")
 
     def end(self) -> None:
         """The machine is gone."""

@@ -13,7 +13,7 @@ from local.kubernetes.cluster import Kubelet
 from local.kubernetes.clusters import Clusters
 from local.machines.booted import Machine, MachineWatch
 from local.machines.choice import program_of
-from local.machines.programs import Place, script_files
+from local.machines.programs import MachineSandbox, script_files
 
 if TYPE_CHECKING:
     from local.cudo.api import SimulatedCudo
@@ -75,8 +75,8 @@ class VirtualMachines(MachineWatch):
         )
         script = document["startScript"]
         files = script_files(script)
-        place = Place(document["id"], machine, lambda: kubelet, folder, "", self._log, files)
-        machine.program = program_of(place, self._clusters)
+        sandbox = MachineSandbox(document["id"], machine, lambda: kubelet, folder, "", self._log, files)
+        machine.program = program_of(sandbox, self._clusters)
         if machine.program is not None:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             (folder / START_SCRIPT).write_text(script, encoding="utf-8")

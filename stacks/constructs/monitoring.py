@@ -127,17 +127,17 @@ class Monitoring(Construct):
             most,
             f"More than {most:,} functions ran at once in this account and region, in which {concurrency:,} may",
         )
-        places = [{}, *({"GlobalSecondaryIndexName": index} for index in INDEXES)]
+        index_dimensions = [{}, *({"GlobalSecondaryIndexName": index} for index in INDEXES)]
         throttles = {
             f"{kind[0].lower()}{number}": cloudwatch.Metric(
                 namespace="AWS/DynamoDB",
                 metric_name=f"{kind}ThrottleEvents",
-                dimensions_map={"TableName": self._names.table, **place},
+                dimensions_map={"TableName": self._names.table, **index_dimension},
                 statistic="Sum",
                 period=_FIVE,
             )
-            for number, place in enumerate(places)
-            for kind in (("Read", "Write") if not place else ("Write",))
+            for number, index_dimension in enumerate(index_dimensions)
+            for kind in (("Read", "Write") if not index_dimension else ("Write",))
         }
         expression = " + ".join(f"FILL({name}, 0)" for name in throttles)
         self._alarm(

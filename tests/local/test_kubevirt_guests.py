@@ -40,16 +40,16 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def test_a_guest_boots_with_its_machine_and_ends_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    program, places = Recorded(), list[Any]()
-    monkeypatch.setattr(kubevirt_guests, "program_of", lambda place, _clusters: places.append(place) or program)
+    program, sandboxes = Recorded(), list[Any]()
+    monkeypatch.setattr(kubevirt_guests, "program_of", lambda sandbox, _clusters: sandboxes.append(sandbox) or program)
     monkeypatch.setattr(kubevirt_guests, "_BOOT", (0.0, 0.01))
     yard = Yard()
     name = yard.launch().facts["machine_id"]
     guests = KubeVirtGuests(InProcess(yard.host.api), tmp_path / "log", tmp_path / "guests", object())
     guests.look()
     until(lambda: "begin" in program.news)
-    (place,) = places
-    assert (place.machine_id if hasattr(place, "machine_id") else name) == name
+    (sandbox,) = sandboxes
+    assert (sandbox.machine_id if hasattr(sandbox, "machine_id") else name) == name
     yard.source.power(yard.work(), "Off")
     for _ in range(4):
         guests.look()

@@ -171,8 +171,10 @@ def test_a_machine_that_is_terminated_while_booting_or_waiting_does_nothing_more
 def test_an_instance_boots_once_its_tags_are_visible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     account, region = "999999999901", "us-east-1"
     backend = ec2_backends[account][region]
-    place = SimpleNamespace(zone=f"{region}a")
-    instance = SimpleNamespace(id="i-early", state="running", user_data=DOCUMENT, ec2_backend=backend, placement=place)
+    placement = SimpleNamespace(zone=f"{region}a")
+    instance = SimpleNamespace(
+        id="i-early", state="running", user_data=DOCUMENT, ec2_backend=backend, placement=placement
+    )
     monkeypatch.setitem(backend.reservations, "r-1", SimpleNamespace(instances=[instance]))
     booted = queue.Queue[str]()
     looks = queue.Queue[str]()

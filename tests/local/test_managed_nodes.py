@@ -115,14 +115,14 @@ def until(holds: Callable[[], Any], seconds: float = 15.0) -> Any:
 def configured(world: World, role: str, spec: dict[str, Any] | None = None) -> Any:
     """A machine outside of node groups: its user data is a NodeConfig, its profile has the role of that name."""
     cluster = world.look()
-    place = {
+    cluster_fields = {
         "name": "demo",
         "apiServerEndpoint": cluster["endpoint"],
         "certificateAuthority": cluster["certificateAuthority"]["data"],
         "cidr": cluster["kubernetesNetworkConfig"]["serviceIpv4Cidr"],
     }
     kubelet = {"flags": ["--register-with-taints=team=a:NoSchedule,boot=:NoExecute", "--node-labels=a=b"]}
-    document = {"kind": "NodeConfig", "spec": spec or {"cluster": place, "kubelet": kubelet}}
+    document = {"kind": "NodeConfig", "spec": spec or {"cluster": cluster_fields, "kubelet": kubelet}}
     part = f"--x\nContent-Type: application/node.eks.aws\n\n{json.dumps(document)}\n--x--\n"
     data = f'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="x"\n\n{part}'
     world.iam.create_instance_profile(InstanceProfileName="p")
@@ -283,13 +283,13 @@ def test_a_machine_that_is_told_another_cluster_does_not_join(
     until(lambda: world.look()["status"] == "ACTIVE")
     world.eks.create_access_entry(clusterName="demo", principalArn=world.node_role, type="EC2_LINUX")
     cluster = world.look()
-    place = {
+    cluster_fields = {
         "name": "demo",
         "apiServerEndpoint": cluster["endpoint"],
         "certificateAuthority": cluster["certificateAuthority"]["data"],
         "cidr": "172.20.0.0/16",
     }
-    configured(world, "node", {"cluster": {**place, field: value}})
+    configured(world, "node", {"cluster": {**cluster_fields, field: value}})
     until(lambda: world.log.exists() and reason in world.log.read_text(encoding="utf-8"))
     assert world.nodes(world.api(admitted(world, "AmazonEKSClusterAdminPolicy"))) == []
 

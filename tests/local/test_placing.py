@@ -139,10 +139,10 @@ def test_what_is_preferred_ranks_before_room() -> None:
 
 def test_volumes_have_places_and_numbers() -> None:
     def volume(name: str, zone: str, key: str = ZONE) -> Object:
-        place = {"matchExpressions": [{"key": key, "operator": "In", "values": [zone]}]}
+        zone_term = {"matchExpressions": [{"key": key, "operator": "In", "values": [zone]}]}
         spec = {
             "csi": {"driver": "csi", "volumeHandle": name},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [place]}},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [zone_term]}},
         }
         return {"metadata": {"name": name}, "spec": spec}
 

@@ -15,7 +15,7 @@ from local.fault_plan import MachinePlan
 from local.kubernetes.clusters import Clusters
 from local.machines import booted as watching
 from local.machines import virtual_machines
-from local.machines.programs import Place
+from local.machines.programs import MachineSandbox
 from local.machines.virtual_machines import VirtualMachines
 from stockyard.machines import control_plane
 from tests.harness.worlds.cudo_yard import DALLAS, KEY, PROJECT
@@ -53,14 +53,14 @@ class Yard:
         self.clock, self.folder = FixedClock(), folder
         self.cudo = SimulatedCudo({KEY: PROJECT}, self.clock.now)
         self.scripts: list[Script] = []
-        self.places: list[Place] = []
+        self.sandboxes: list[MachineSandbox] = []
         self.machines = VirtualMachines(
             lambda: self.cudo, folder / "log", folder / "machines", Clusters(folder / "kubernetes"), plan
         )
 
-    def program(self, place: Place, _: Clusters) -> Script:
+    def program(self, sandbox: MachineSandbox, _: Clusters) -> Script:
         """In place of ``program_of``."""
-        self.places.append(place)
+        self.sandboxes.append(sandbox)
         self.scripts.append(Script())
         return self.scripts[-1]
 
@@ -111,13 +111,13 @@ def test_a_machine_boots_once_it_is_on_and_only_once(yard: Yard) -> None:
 def test_it_has_the_files_of_its_script_and_its_own_address_and_no_metadata(yard: Yard) -> None:
     yard.make()
     yard.look(60)
-    (place,) = yard.places
+    (sandbox,) = yard.sandboxes
     (document,) = yard.cudo.machines().values()
-    assert control_plane.CONFIG_PATH in place.files
-    assert '"token": "eee' in place.files[control_plane.CONFIG_PATH]
-    assert "eee" not in repr(place)
-    assert (place.id, place.metadata) == ("demo", "")
-    kubelet = place.kubelet()
+    assert control_plane.CONFIG_PATH in sandbox.files
+    assert '"token": "eee' in sandbox.files[control_plane.CONFIG_PATH]
+    assert "eee" not in repr(sandbox)
+    assert (sandbox.id, sandbox.metadata) == ("demo", "")
+    kubelet = sandbox.kubelet()
     assert (kubelet.provider_id, kubelet.cpu, kubelet.memory, kubelet.gpus) == ("", 4, 8 * 1024, 0)
     assert kubelet.address == document["internalIpAddress"] != ""
 
@@ -156,7 +156,7 @@ def test_the_next_machine_of_that_name_is_another_one(yard: Yard) -> None:
         assert len(yard.scripts) == number
         yard.ask("POST", "vms/demo/terminate")
         yard.look(60)
-    first, second = yard.places
+    first, second = yard.sandboxes
     assert first.folder != second.folder
 
 
@@ -173,8 +173,8 @@ def test_a_silent_machine_is_on_and_never_boots(yard: Yard) -> None:
     yard.make(name="other")
     yard.look(60)
     yard.look(60)
-    (place,) = yard.places
-    assert place.id == "other"
+    (sandbox,) = yard.sandboxes
+    assert sandbox.id == "other"
 
 
 def test_all_are_ended_when_the_local_cloud_stops(yard: Yard) -> None:

@@ -134,8 +134,8 @@ class NewestPods:
 
 def sized(template: Mapping[str, Any], running: Mapping[str, Any]) -> dict[str, Any]:
     """The template's part with what a running pod takes."""
-    place = {name: value for name, value in template.items() if name not in SIZE_FIELDS}
-    return {**place, **{name: running[name] for name in SIZE_FIELDS if name in running}}
+    unsized = {name: value for name, value in template.items() if name not in SIZE_FIELDS}
+    return {**unsized, **{name: running[name] for name in SIZE_FIELDS if name in running}}
 
 
 def defaults(kube: Kubernetes) -> Mapping[str, Defaults]:

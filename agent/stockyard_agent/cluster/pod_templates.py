@@ -138,7 +138,7 @@ def daemon_set_of(pod: Object) -> str:
     return ""
 
 
-def is_to_place(pod: Object) -> bool:
+def needs_node(pod: Object) -> bool:
     """Whether the scheduler is to find a node for the pod.
 
     Not so: a pod that is gated, that is deleted, or that a DaemonSet made.
@@ -151,7 +151,7 @@ def is_to_place(pod: Object) -> bool:
 
 def waits(pod: Object) -> bool:
     """Whether the scheduler has found no node for the pod, and a new one might do."""
-    return is_to_place(pod) and bool(_refusals(pod))
+    return needs_node(pod) and bool(_refusals(pod))
 
 
 def refusal_of(pod: Object) -> str:
@@ -190,7 +190,7 @@ def nominated_node(pod: Object) -> str:
     It preempts others there, or waits until all that the pod needs is ready, such as a volume. kube-scheduler takes the
     nomination back when the pod fails to be scheduled.
     """
-    return str((pod.get("status") or {}).get("nominatedNodeName") or "") if is_to_place(pod) else ""
+    return str((pod.get("status") or {}).get("nominatedNodeName") or "") if needs_node(pod) else ""
 
 
 def claims_of(pod: Object) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from .pod_templates import (
     canonical,
     claims_of,
     daemon_set_of,
-    is_to_place,
+    needs_node,
     nominated_node,
     refusal_of,
     scheduling_part,
@@ -134,7 +134,7 @@ class Pods:
         return meta["uid"], KnownPod(
             share(namespace, namespace), meta["name"], share(labels, labels), share(part, part), share(node, node),
             pending, claims, share(daemon_set, daemon_set), deletion_cost(pod), is_static(pod), has_to_leave(pod),
-            "deletionTimestamp" in meta, share(protection, protection), nominated_node(pod), is_to_place(pod),
+            "deletionTimestamp" in meta, share(protection, protection), nominated_node(pod), needs_node(pod),
             inline_volumes(pod), str(meta.get("creationTimestamp") or ""), started_at, bound_at,
             conditions.get("Ready", {}).get("status") == "True", share(refusal, refusal),
         )  # fmt: skip

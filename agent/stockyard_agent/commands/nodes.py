@@ -112,15 +112,15 @@ def _is_another(context: CommandContext, name: str, uid: str) -> bool:
 
 def _changed(old: list[Any], desired: list[dict[str, str]], removed: frozenset[str]) -> list[Any]:
     """The new list of taints. Taints that stay keep their position and, when unchanged, their time."""
-    by_place = {(taint["key"], taint["effect"]): taint for taint in desired}
+    by_key = {(taint["key"], taint["effect"]): taint for taint in desired}
     new: list[Any] = []
     for taint in old:
-        ordered = by_place.pop((taint["key"], taint["effect"]), None)
+        ordered = by_key.pop((taint["key"], taint["effect"]), None)
         if ordered is not None:
             new.append(taint if taint.get("value", "") == ordered.get("value", "") else ordered)
         elif taint["key"] not in removed:
             new.append(taint)
-    return [*new, *by_place.values()]
+    return [*new, *by_key.values()]
 
 
 def _taints(context: CommandContext) -> list[dict[str, str]]:

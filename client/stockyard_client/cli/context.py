@@ -84,12 +84,12 @@ class Context:
         """Talk, for people: goes to stderr."""
         self.err.print(text, style=style, soft_wrap=True)
 
-    def place_of(self, pointer: str) -> str:
+    def location_of(self, pointer: str) -> str:
         """Name, for a person, of the field at ``pointer`` of the request: an option, a line of a file, else its
         path."""
-        from stockyard_client.cli.documents.field_sources import place_of
+        from stockyard_client.cli.documents.field_sources import location_of
 
-        return place_of(pointer, self.field_sources)
+        return location_of(pointer, self.field_sources)
 
     @property
     def asks(self) -> bool:

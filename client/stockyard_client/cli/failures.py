@@ -129,27 +129,27 @@ def _explain_refusal(context: Context, error: ApiError) -> None:
         context.say(f"Request id: {error.request_id}", "dim")
 
 
-MOST_PLACES = 3
-"""Places that the same fault is said of one by one."""
+MOST_LOCATIONS = 3
+"""Locations that the same fault is said of one by one."""
 
 
 def _with_repetitions_counted(context: Context, error: ApiError) -> list[str]:
-    """The faults; one that more than ``MOST_PLACES`` places share is said once, with the first place."""
-    places: dict[str, list[str]] = {}
+    """The faults; one that more than ``MOST_LOCATIONS`` fields share is said once, with the first location."""
+    by_detail: dict[str, list[str]] = {}
     for problem in error.errors:
-        places.setdefault(problem.detail, []).append(problem.pointer)
+        by_detail.setdefault(problem.detail, []).append(problem.pointer)
     lines: list[str] = []
-    for detail, pointers in places.items():
-        if len(pointers) > MOST_PLACES:
-            lines.append(f"{context.place_of(pointers[0])} and {len(pointers) - 1} other places: {detail}")
+    for detail, pointers in by_detail.items():
+        if len(pointers) > MOST_LOCATIONS:
+            lines.append(f"{context.location_of(pointers[0])} and {len(pointers) - 1} other places: {detail}")
         else:
             lines += dict.fromkeys(_located(context, pointer, detail) for pointer in pointers)
     return lines
 
 
 def _located(context: Context, pointer: str, detail: str) -> str:
-    place = context.place_of(pointer)
-    return f"{place}: {detail}" if place else detail
+    location = context.location_of(pointer)
+    return f"{location}: {detail}" if location else detail
 
 
 def _about_token(context: Context) -> str:

@@ -20,9 +20,9 @@ from moto.events.models import EventsBackend, events_backends
 from moto.events.models import Rule as MotoRule
 from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
-_PLACE = re.compile(r"<([\w.-]+)>")
+_PLACEHOLDER = re.compile(r"<([\w.-]+)>")
 _PART = re.compile(r'"(?:[^"\\]|\\.)*"|<([\w.-]+)>')
-"""Text of a template, or a place that a value comes to."""
+"""Text of a template, or a placeholder of a value."""
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 Listener = Callable[[str, Mapping[str, Any]], None]
 """(ARN of the bus, the event's envelope)"""
@@ -119,7 +119,7 @@ def _input(target: Mapping[str, Any], event: Mapping[str, Any]) -> str:
     values = {name: _at(event, path) for name, path in transformer.get("InputPathsMap", {}).items()}
 
     def whole(match: re.Match[str]) -> str:
-        return json.dumps(values[match[1]]) if match[1] else _PLACE.sub(inner, match[0])
+        return json.dumps(values[match[1]]) if match[1] else _PLACEHOLDER.sub(inner, match[0])
 
     def inner(match: re.Match[str]) -> str:
         value = values[match[1]]

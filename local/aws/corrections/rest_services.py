@@ -118,12 +118,12 @@ def _parameters(
     shape: Any, names: Mapping[str, str], query: Mapping[str, list[str]], body: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
     for member, inner in shape.members.items() if shape is not None else ():
-        place, sent = inner.serialization.get("location"), inner.serialization.get("name", member)
-        if place == "uri" and sent in names:
+        location, sent = inner.serialization.get("location"), inner.serialization.get("name", member)
+        if location == "uri" and sent in names:
             yield member, unquote(names[sent])
-        elif place == "querystring" and sent in query:
+        elif location == "querystring" and sent in query:
             yield member, _plain(inner, query[sent])
-        elif place is None and sent in body:
+        elif location is None and sent in body:
             yield member, body[sent]
 
 

@@ -57,7 +57,7 @@ def limited(limits: Mapping[str, int]) -> Iterator[None]:
         _limits[:] = [mapping for mapping in _limits if mapping is not limits]
 
 
-def places(backend: Any, kind: str) -> list[str]:
+def zones_of(backend: Any, kind: str) -> list[str]:
     """The zones of the living instances of a type, one each."""
     return [
         str(instance.placement.zone)
@@ -71,7 +71,7 @@ def shortage(backend: Any, kind: str, zone: str, limits: Mapping[str, int], coun
     """``Unsupported`` or ``InsufficientInstanceCapacity`` when the zone has not that many more; else empty."""
     if zone in OUTAGE.zones:
         return InsufficientInstanceCapacity.code
-    zones = places(backend, kind)
+    zones = zones_of(backend, kind)
     for name, present in ((kind, len(zones)), (f"{kind}/{zone}", zones.count(zone))):
         if limits.get(name, 0) < 0:
             return "Unsupported"

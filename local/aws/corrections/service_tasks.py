@@ -27,9 +27,9 @@ def tasks_of_their_account() -> Iterator[None]:
     original: Task = StateTaskServiceAwsSdk._eval_service_task
 
     def put_events(task: Any, env: Any, **arguments: Any) -> None:
-        place, parameters = arguments["resource_runtime_part"], arguments["normalised_parameters"]
+        target, parameters = arguments["resource_runtime_part"], arguments["normalised_parameters"]
         task._normalised_request_parameters(env=env, parameters=parameters)
-        answers = events_backends[place.account][place.region].put_events(parameters["Entries"])
+        answers = events_backends[target.account][target.region].put_events(parameters["Entries"])
         failed = sum("ErrorCode" in answer for answer in answers)
         response = {"FailedEntryCount": failed, "Entries": answers}
         if failed:
@@ -37,12 +37,12 @@ def tasks_of_their_account() -> Iterator[None]:
         env.stack.append(response)
 
     def call(task: Any, env: Any, **arguments: Any) -> None:
-        place, parameters = arguments["resource_runtime_part"], arguments["normalised_parameters"]
+        target, parameters = arguments["resource_runtime_part"], arguments["normalised_parameters"]
         answer = _ANSWERS.get(task.resource.api_action)
         if answer is None or task._get_boto_service_name() != "stepfunctions":
             original(task, env, **arguments)
             return
-        answer(stepfunctions_parser_backends[place.account][place.region], parameters)
+        answer(stepfunctions_parser_backends[target.account][target.region], parameters)
         env.stack.append({})
 
     with (

@@ -131,8 +131,8 @@ def make_linked_role(account: str, service: str) -> None:
 
 
 def _refused(session: Session, ask: Ask, reason: str, code: str, status: int) -> Refused:
-    place = "" if ask.resource == "*" else f" on resource: {ask.resource}"
-    text = f"User: {session.arn} is not authorized to perform: {ask.action}{place} {reason}"
+    resource_text = "" if ask.resource == "*" else f" on resource: {ask.resource}"
+    text = f"User: {session.arn} is not authorized to perform: {ask.action}{resource_text} {reason}"
     if ask.wording is not None:
         return Refused(ask.wording.code, 400, f"{ask.wording.message} {text}", ask.wording.is_in_answer)
     if code == "UnauthorizedOperation":
@@ -196,13 +196,13 @@ def _parameters(response: Any) -> Mapping[str, Any]:
 
 def _answer(response: Any, refused: Refused) -> Any:
     if refused.is_in_answer:
-        places = [
+        overrides = [
             {"LaunchTemplateSpecification": config["LaunchTemplateSpecification"], "Overrides": override}
             for config in response._get_param("LaunchTemplateConfigs", [])
             for override in config.get("Overrides") or [{}]
         ]
         error = {"ErrorCode": refused.code, "ErrorMessage": refused.message}
-        errors = [{"LaunchTemplateAndOverrides": place, **error} for place in places]
+        errors = [{"LaunchTemplateAndOverrides": override, **error} for override in overrides]
         result = ActionResult({"FleetId": "fleet-none", "Instances": [], "Errors": errors})
         return response.serialized(result)
     with warnings.catch_warnings():

@@ -48,7 +48,9 @@ def _routes() -> dict[tuple[str, int], list[tuple[str, dict[str, str]]]]:
             continue  # a copy looks as the call that puts
         depth = path.count("{Bucket}") + path.count("{Key")
         routes.setdefault((operation.http["method"], depth), []).append((name, fixed))
-    return {place: sorted(named, key=lambda route: -len(route[1])) for place, named in routes.items()}
+    return {
+        method_and_depth: sorted(named, key=lambda route: -len(route[1])) for method_and_depth, named in routes.items()
+    }
 
 
 def _members(operation: Any) -> list[Any]:

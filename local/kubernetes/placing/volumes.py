@@ -11,7 +11,7 @@ from local.kubernetes.placing.selectors import Object, in_terms
 
 LATE = "WaitForFirstConsumer"
 DEFAULT = "storageclass.kubernetes.io/is-default-class"
-_PLACES = (ZONE, REGION, *ALIASES)
+_TOPOLOGY_KEYS = (ZONE, REGION, *ALIASES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _terms_of(volume: Object) -> Sequence[Object] | None:
     affinity = (volume["spec"].get("nodeAffinity") or {}).get("required") or {}
     terms: Sequence[Object] | None = affinity.get("nodeSelectorTerms") or None
     labels = volume["metadata"].get("labels") or {}
-    own = [{"key": key, "operator": "In", "values": labels[key].split("__")} for key in _PLACES if key in labels]
+    own = [{"key": key, "operator": "In", "values": labels[key].split("__")} for key in _TOPOLOGY_KEYS if key in labels]
     if not own:
         return terms
     return [{**term, "matchExpressions": [*(term.get("matchExpressions") or ()), *own]} for term in terms or ({},)]

@@ -34,7 +34,10 @@ from stockyard.machines import manifests
 
 KUSTOMIZATION = f"{manifests.FOLDER}/kustomization.yaml"
 _DRIVER_IMAGE = "public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver"
-_PLACES = {CLOUD_CONTROLLER: ("--kubeconfig={kubeconfig}", "--secure-port=0"), DRIVER: ("--kubeconfig={kubeconfig}",)}
+_ARGUMENTS = {
+    CLOUD_CONTROLLER: ("--kubeconfig={kubeconfig}", "--secure-port=0"),
+    DRIVER: ("--kubeconfig={kubeconfig}",),
+}
 """Program -> flags that stand for what a pod finds at a fixed place, or has to itself: here all share the ports."""
 _METADATA = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 WITH_DRIVER = "STOCKYARD_LOCAL_DRIVER"
@@ -44,9 +47,9 @@ HERE = "/proc/self/cwd"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Place of a pod's program: its files are below ``root``, the API server is at ``url``, and ``environment`` is what
-    it is told of its machine."""
+class PodSandbox:
+    """Sandbox of a pod's program: its files are below ``root``, the API server is at ``url``, and ``environment`` is
+    what it is told of its machine."""
 
     root: Path
     url: str
@@ -96,25 +99,25 @@ def program_of(spec: Mapping[str, Any]) -> Path | None:
 
 
 def run(
-    program: Path, spec: Mapping[str, Any], fields: Mapping[str, str], place: Place, logs: Path
+    program: Path, spec: Mapping[str, Any], fields: Mapping[str, str], sandbox: PodSandbox, logs: Path
 ) -> subprocess.Popen[bytes]:
     """Start the program of a pod's first container. ``fields`` are what a ``fieldRef`` may name; what the program
     prints goes to a file of the node in ``logs``."""
     container = spec["containers"][0]
     folders = [str(mount["mountPath"]).rstrip("/") for mount in container.get("volumeMounts", ())]
     for folder in folders:
-        (place.root / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
-    kubeconfig = place.root / "kubeconfig"
-    kubeconfig.write_text(json.dumps(_kubeconfig(place)), encoding="utf-8")
+        (sandbox.root / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    kubeconfig = sandbox.root / "kubeconfig"
+    kubeconfig.write_text(json.dumps(_kubeconfig(sandbox)), encoding="utf-8")
     own = {name: _placed(value, folders) for name, value in _values(container, fields).items()}
     arguments = [re.sub(r"\$\((\w+)\)", lambda name: own[name[1]], text) for text in container.get("args", ())]
-    flags = [flag.format(kubeconfig=kubeconfig) for flag in _PLACES[program.name]]
-    environment = {"HOME": str(place.root), **place.environment, **own}
+    flags = [flag.format(kubeconfig=kubeconfig) for flag in _ARGUMENTS[program.name]]
+    environment = {"HOME": str(sandbox.root), **sandbox.environment, **own}
     if int(environment.pop(HOPS, "1")) < (1 if spec.get("hostNetwork") else 2):
         del environment[_METADATA]
         environment["AWS_EC2_METADATA_DISABLED"] = "true"
     with (logs / f"{program.name}-{fields['spec.nodeName']}.log").open("ab", buffering=0) as log:
-        return start([str(program), *arguments, *flags], env=environment, cwd=place.root, stdout=log, stderr=log)
+        return start([str(program), *arguments, *flags], env=environment, cwd=sandbox.root, stdout=log, stderr=log)
 
 
 def _values(container: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, str]:
@@ -137,14 +140,14 @@ def _placed(value: str, folders: list[str]) -> str:
     return value
 
 
-def _kubeconfig(place: Place) -> dict[str, Any]:
+def _kubeconfig(sandbox: PodSandbox) -> dict[str, Any]:
     """Kubeconfig for a program that finds no account at the usual place."""
-    account = place.root / ACCOUNT
+    account = sandbox.root / ACCOUNT
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [
-            {"name": "own", "cluster": {"server": place.url, "certificate-authority": str(account / "ca.crt")}}
+            {"name": "own", "cluster": {"server": sandbox.url, "certificate-authority": str(account / "ca.crt")}}
         ],
         "users": [{"name": "own", "user": {"tokenFile": str(account / "token")}}],
         "contexts": [{"name": "own", "context": {"cluster": "own", "user": "own"}}],

@@ -237,8 +237,8 @@ class ControlPlane:
         """A program's flags as kubeadm writes them, with the files of this folder."""
         (manifest,) = (self.folder / "manifests").rglob(f"{name}.yaml")
         command: list[str] = yaml.safe_load(manifest.read_text())["spec"]["containers"][0]["command"][1:]
-        places = {ON_MACHINE: str(self.files), "/etc/kubernetes": str(self.folder)}
-        for there, here in places.items():
+        folders = {ON_MACHINE: str(self.files), "/etc/kubernetes": str(self.folder)}
+        for there, here in folders.items():
             command = [flag.replace(there, here) for flag in command]
         return command
 

@@ -108,8 +108,8 @@ class Pods:
             values = {**processes.environment(root, self._url, spec, _fields(pod)), **self._extra}
             return processes.run(spec, values, self._log)
         own = self._keys(pod["metadata"]["namespace"], spec.get("serviceAccountName", "default"))
-        place = cloud.Place(root, self._url, {**self._extra, **self._machine(spec["nodeName"]), **own})
-        return cloud.run(program, spec, _fields(pod), place, self._folder)
+        sandbox = cloud.PodSandbox(root, self._url, {**self._extra, **self._machine(spec["nodeName"]), **own})
+        return cloud.run(program, spec, _fields(pod), sandbox, self._folder)
 
     def _mount(self, root: Path, pod: Object) -> bool:
         """Write what the first container mounts; False while a ConfigMap or Secret is missing."""
@@ -117,9 +117,9 @@ class Pods:
         files: dict[Path, bytes] = {}
         try:
             for mount in pod["spec"]["containers"][0].get("volumeMounts", ()):
-                place = root / mount["mountPath"].strip("/")
+                mount_path = root / mount["mountPath"].strip("/")
                 for name, data in self._volume(pod, volumes[mount["name"]]).items():
-                    files[place / name] = data
+                    files[mount_path / name] = data
         except Refused as refused:
             if refused.status != 404:
                 raise

@@ -26,8 +26,8 @@ def check_apply(resource: Resource | None, key: Key, manifest: Mapping[str, Any]
     if (manifest.get("apiVersion"), manifest.get("kind")) != (resource.api_version, resource.kind):
         raise StatusError(400, f"invalid object type: {manifest.get('apiVersion')}, Kind={manifest.get('kind')}")
     if fault := misfit(manifest, whole(resource.schema or {})):
-        place = f"{key.namespace}/{key.name}; {resource.api_version}, Kind={resource.kind}"
-        raise StatusError(500, f"failed to create typed patch object ({place}): {fault}", reason="")
+        subject = f"{key.namespace}/{key.name}; {resource.api_version}, Kind={resource.kind}"
+        raise StatusError(500, f"failed to create typed patch object ({subject}): {fault}", reason="")
 
 
 def check_fields(resource: Resource | None, document: Mapping[str, Any]) -> None:
@@ -42,7 +42,7 @@ def check_fields(resource: Resource | None, document: Mapping[str, Any]) -> None
         raise StatusError(400, f"{start}: {text}")
 
 
-def check_place(resource: Resource | None, store: KubeStore, key: Key) -> None:
+def check_namespace(resource: Resource | None, store: KubeStore, key: Key) -> None:
     """Raise ``StatusError`` 404 where the object's namespace is not there."""
     if is_judged(resource) and key.namespace and Key("", "namespaces", "", key.namespace) not in store.objects:
         space = Key("", "namespaces", "", key.namespace)

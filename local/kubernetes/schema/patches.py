@@ -61,21 +61,21 @@ def _merged_list(before: Sequence[Any], patch: Sequence[Any], field: Field) -> l
     for item in patch:
         if key not in item:
             raise StatusError(400, f"map: {dict(item)} does not contain declared merge key: {key}")
-        place = next((number for number, old in enumerate(result) if old.get(key) == item[key]), None)
+        index = next((number for number, old in enumerate(result) if old.get(key) == item[key]), None)
         if item.get(_DIRECTIVE) == "delete":
             result = [old for old in result if old.get(key) != item[key]]
-        elif place is None:
+        elif index is None:
             result.append(copied(item))
         else:
-            result[place] = strategic(result[place], item, _inner(field))
+            result[index] = strategic(result[index], item, _inner(field))
     return result
 
 
 def _ordered(items: Sequence[Any], order: Sequence[Any], key: str) -> list[Any]:
     """The items in that order; those that it does not name come last."""
     names = [item[key] if key else item for item in order]
-    places = {str(name): number for number, name in enumerate(names)}
-    return sorted(items, key=lambda item: places.get(str(item.get(key) if key else item), len(places)))
+    indexes = {str(name): number for number, name in enumerate(names)}
+    return sorted(items, key=lambda item: indexes.get(str(item.get(key) if key else item), len(indexes)))
 
 
 def json_patched(current: Object, operations: Any) -> Object:
@@ -87,8 +87,8 @@ def json_patched(current: Object, operations: Any) -> Object:
         try:
             result = _operated(result, operation)
         except (KeyError, IndexError, ValueError, TypeError):
-            place = operation.get("path", "")
-            raise StatusError(422, f"the server rejected our request: operation {number} at {place!r}") from None
+            pointer = operation.get("path", "")
+            raise StatusError(422, f"the server rejected our request: operation {number} at {pointer!r}") from None
     document: Object = result
     return document
 

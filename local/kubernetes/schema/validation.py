@@ -44,8 +44,8 @@ def _faults(value: Any, kind: Kind, path: str) -> Iterator[tuple[str, bool]]:
             yield f"{path} has to be {'an object' if expected is dict else 'a list'}", False
             return
         items = value.items() if isinstance(value, dict) else enumerate(value)
-        for place, item in items:
-            yield from _faults(item, inner, f"{path}.{place}" if isinstance(value, dict) else f"{path}[{place}]")
+        for key, item in items:
+            yield from _faults(item, inner, f"{path}.{key}" if isinstance(value, dict) else f"{path}[{key}]")
     elif kind in types():
         if not isinstance(value, dict):
             yield f"{path} has to be an object", False

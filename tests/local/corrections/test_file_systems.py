@@ -25,8 +25,8 @@ def test_a_file_system_and_its_mount_targets_come_and_go_in_their_time(setting: 
     efs, subnet = setting.client("efs"), setting.subnets[0]
     setting.time.seconds = 10
     name = system(setting, Tags=[{"Key": "Name", "Value": "demo-efs"}])
-    place = {"FileSystemId": name, "SubnetId": subnet}
-    assert refusal(efs.create_mount_target, **place)[0] == "IncorrectFileSystemLifeCycleState"
+    mount_target = {"FileSystemId": name, "SubnetId": subnet}
+    assert refusal(efs.create_mount_target, **mount_target)[0] == "IncorrectFileSystemLifeCycleState"
     setting.time.now += 10
     (described,) = efs.describe_file_systems(FileSystemId=name)["FileSystems"]
     assert (described["LifeCycleState"], described["Encrypted"], described["ThroughputMode"], described["Name"]) == (
@@ -36,7 +36,7 @@ def test_a_file_system_and_its_mount_targets_come_and_go_in_their_time(setting: 
         "demo-efs",
     )
     group = setting.ec2.create_security_group(GroupName="efs", Description="d", VpcId=setting.vpc)["GroupId"]
-    target = efs.create_mount_target(**place, SecurityGroups=[group])
+    target = efs.create_mount_target(**mount_target, SecurityGroups=[group])
     assert target["LifeCycleState"] == "creating"
     assert efs.describe_mount_target_security_groups(MountTargetId=target["MountTargetId"])["SecurityGroups"] == [group]
     (interface,) = setting.ec2.describe_network_interfaces(NetworkInterfaceIds=[target["NetworkInterfaceId"]])[

@@ -15,7 +15,7 @@ ACCOUNT, BLOCK = "123456789012", "cr-0123456789abcdef0"
 DAY = 86_400.0
 
 
-def test_a_machine_leaves_by_name_with_and_without_another_in_its_place(setting: Setting) -> None:
+def test_a_machine_leaves_by_name_with_and_without_a_replacement(setting: Setting) -> None:
     setting.group()
     first, second = member_ids(setting.scaling_group())
     leave = setting.scaling.terminate_instance_in_auto_scaling_group

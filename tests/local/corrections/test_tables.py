@@ -47,7 +47,7 @@ def key(name: str) -> dict[str, Any]:
     return {"pk": {"S": "p"}, "sk": {"S": name}}
 
 
-def take_place(client: Table, racer: int, places: int) -> bool:
+def take_slot(client: Table, racer: int, slots: int) -> bool:
     """One transaction of a race: adds 1 to a counter that must not exceed ``places``, and writes its own row."""
     try:
         client.transact_write_items(
@@ -58,7 +58,7 @@ def take_place(client: Table, racer: int, places: int) -> bool:
                         "Key": key("counter"),
                         "UpdateExpression": "ADD taken :one",
                         "ConditionExpression": "attribute_not_exists(taken) OR taken < :places",
-                        "ExpressionAttributeValues": {":one": {"N": "1"}, ":places": {"N": str(places)}},
+                        "ExpressionAttributeValues": {":one": {"N": "1"}, ":places": {"N": str(slots)}},
                     }
                 },
                 {"Put": {"TableName": "t", "Item": key(f"racer-{racer}")}},
@@ -69,9 +69,9 @@ def take_place(client: Table, racer: int, places: int) -> bool:
     return True
 
 
-def race(client: Table, racers: int, places: int) -> tuple[int, int, int]:
+def race(client: Table, racers: int, slots: int) -> tuple[int, int, int]:
     with ThreadPoolExecutor(16) as pool:
-        winners = sum(pool.map(lambda n: take_place(client, n, places), range(racers)))
+        winners = sum(pool.map(lambda n: take_slot(client, n, slots), range(racers)))
     counter = client.get_item(TableName="t", Key=key("counter"))["Item"]["taken"]["N"]
     rows = client.scan(TableName="t")["Count"] - 1
     return winners, int(counter), rows

@@ -49,5 +49,5 @@ def _cells(member: Mapping[str, Any], now: float) -> list[str]:
     through = "itself" if member["hub"] else member["home"] or ""
     counts = ["" if member[name] is None else str(member[name]) for name in ("direct", "relayed")]
     moments = [age(member[name], now) or "" for name in ("since", "handshake_at")]
-    place = [member["name"], member["address"], member["network"], member["state"]]
-    return [*place, moments[0], through, *counts, moments[1]]
+    columns = [member["name"], member["address"], member["network"], member["state"]]
+    return [*columns, moments[0], through, *counts, moments[1]]

@@ -76,7 +76,7 @@ def body_of(context: contexts.Context, path: str) -> dict[str, Any]:
     check_kind(document, ["ClusterProfile"])
     version, spec = document.value.get("apiVersion"), document.value.get("spec")
     if version != "stockyard/v1" or not isinstance(spec, dict):
-        raise BadInput(f"{document.place()}: this is no ClusterProfile of stockyard/v1 with a spec")
+        raise BadInput(f"{document.location()}: this is no ClusterProfile of stockyard/v1 with a spec")
     context.field_sources.append(FieldSource(document, inner="/spec"))
     return {**spec, "name": document.name}
 

@@ -55,7 +55,7 @@ def is_manifest(value: Mapping[str, Any]) -> bool:
 def check_body(document: Document, noun: str) -> None:
     """Raises :class:`BadInput` with the right command for a document that is no body of ``noun``."""
     if set(document.value) >= _RECORD:
-        text = f"{document.place()}: this is a record, as `get` writes it, with fields that no request has"
+        text = f"{document.location()}: this is a record, as `get` writes it, with fields that no request has"
         advice = f"; `stockyard {noun} get NAME --manifest` writes what `stockyard apply` takes"
         raise BadInput(text if noun == "account" else text + advice)
     actual = noun_of(document.value)
@@ -82,4 +82,4 @@ def _wrong(document: Document, actual: str) -> BadInput:
     else:
         description = f"the body of a request for {'an' if actual == 'account' else 'a'} {actual}"
     file = "-" if document.source == STANDARD_INPUT else document.source
-    return BadInput(f"{document.place()}: this is {description}: use `stockyard {COMMANDS[actual]} -f {file}`")
+    return BadInput(f"{document.location()}: this is {description}: use `stockyard {COMMANDS[actual]} -f {file}`")

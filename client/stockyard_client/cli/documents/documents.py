@@ -77,7 +77,7 @@ class Document:
             node, line = inner
         return line + 1
 
-    def place(self, tokens: Sequence[str] = (), noun: str = "") -> str:
+    def location(self, tokens: Sequence[str] = (), noun: str = "") -> str:
         """``file:line Kind name path`` of a field. ``noun`` is what a body without a kind is called."""
         line = self.line(tokens)
         where = self.source if line is None else f"{self.source}:{line}"
@@ -87,15 +87,15 @@ class Document:
 def documents_of(sources: Iterable[Source]) -> list[Document]:
     """All objects in the texts; the items of a list that is a whole document count as well.
 
-    Files without any are passed over while another has one. Raises :class:`BadInput` with the place of a fault, never
+    Files without any are passed over while another has one. Raises :class:`BadInput` with the line of a fault, never
     with the text there: it may be a secret.
     """
     all_sources = list(sources)
     documents = [document for source in all_sources for document in _documents(source)]
     if not documents:
         names = [source.name for source in all_sources]
-        places = ", ".join(names[:3]) + (" ..." if names[3:] else "")
-        raise BadInput(f"{places} {'hold' if names[1:] else 'holds'} no document")
+        files = ", ".join(names[:3]) + (" ..." if names[3:] else "")
+        raise BadInput(f"{files} {'hold' if names[1:] else 'holds'} no document")
     return documents
 
 
@@ -128,7 +128,7 @@ def _objects(document: Document) -> Iterator[Document]:
         of_kind = {"apiVersion": value["apiVersion"], "kind": kind} if kind else {}
         value, path = value.get("items"), (*document.path, "items")
         if not isinstance(value, list):
-            raise BadInput(f"{document.place(['items'])}: a list of manifests is needed")
+            raise BadInput(f"{document.location(['items'])}: a list of manifests is needed")
     elif isinstance(value, list):
         path = document.path
     elif isinstance(value, dict):
@@ -178,9 +178,9 @@ def _yaml(source: Source, json_fault: str | None) -> list[Any]:
         raise BadInput(f"{source.name}:{twice.line}: the key {twice} stands twice in one object") from None
     except yaml.MarkedYAMLError as error:
         position, problem = error.problem_mark, error.problem or ""
-        place = f":{position.line + 1}:{position.column + 1}" if position else ""
+        position_text = f":{position.line + 1}:{position.column + 1}" if position else ""
         reason = f": {problem}" if problem and not _QUOTING.search(problem) else ""
-        raise BadInput(json_fault or f"{source.name}{place}: neither JSON nor YAML{reason}") from None
+        raise BadInput(json_fault or f"{source.name}{position_text}: neither JSON nor YAML{reason}") from None
     except (yaml.YAMLError, ValueError):
         raise BadInput(json_fault or f"{source.name} is neither JSON nor YAML") from None
     except RecursionError:

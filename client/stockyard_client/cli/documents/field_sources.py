@@ -24,7 +24,7 @@ class FieldSource:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-def place_of(pointer: str, field_sources: Iterable[FieldSource]) -> str:
+def location_of(pointer: str, field_sources: Iterable[FieldSource]) -> str:
     """Name, for a person, of the field at ``pointer`` of the request: an option, a line of a file, else its path."""
     fitting = [source for source in field_sources if _is_below(pointer, source.at)]
     for source in fitting:
@@ -34,7 +34,7 @@ def place_of(pointer: str, field_sources: Iterable[FieldSource]) -> str:
     nearest = _nearest(fitting)
     if nearest is None or nearest.document is None:
         return dotted(tokens_of(pointer))
-    return nearest.document.place(tokens_of(nearest.inner + pointer.removeprefix(nearest.at)), nearest.noun)
+    return nearest.document.location(tokens_of(nearest.inner + pointer.removeprefix(nearest.at)), nearest.noun)
 
 
 def position_of(pointer: str, field_sources: Iterable[FieldSource]) -> tuple[str, int | None] | None:

@@ -60,10 +60,10 @@ def check_each_once(documents: Iterable[Document], cluster: str | None) -> None:
     for document in documents:
         if not document.kind or not document.name:
             continue
-        key = (_family(document.kind), *_place(document.value, cluster), document.name)
+        key = (_family(document.kind), *_namespace_and_cluster(document.value, cluster), document.name)
         first = first_documents.setdefault(key, document)
         if first is not document:
-            raise BadInput(f"{document.place()}: {first.place()} has the same name")
+            raise BadInput(f"{document.location()}: {first.location()} has the same name")
 
 
 def names_of(documents: Sequence[Document]) -> set[str]:
@@ -88,7 +88,7 @@ def _family(kind: str) -> str:
     return next((family for family in ("Pool", "Cluster", "NodeClaim") if kind.endswith(family)), kind)
 
 
-def _place(value: Mapping[str, Any], cluster: str | None) -> tuple[str, str]:
+def _namespace_and_cluster(value: Mapping[str, Any], cluster: str | None) -> tuple[str, str]:
     """The namespace and the cluster that a document names."""
     metadata, spec = value.get("metadata"), value.get("spec")
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None

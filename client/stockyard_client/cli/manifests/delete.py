@@ -119,7 +119,7 @@ def doomed(document: Document, cluster: str | None) -> list[Doomed]:
         noun = _NOUNS.get(document.kind, "")
     if noun not in ORDER or not document.name:
         reason = "it has no name" if noun in ORDER else "this kind is not deleted by a document"
-        raise BadInput(f"{document.place()}: {reason}")
+        raise BadInput(f"{document.location()}: {reason}")
     if document.kind == NAMESPACED:
         metadata = document.value.get("metadata") or {}
         namespace = metadata.get("namespace")
@@ -165,5 +165,5 @@ def _cluster(document: Document, cluster: str | None) -> str:
     labelled = labels.get(CLUSTER) if isinstance(labels, dict) else None
     name = own or labelled or cluster
     if not isinstance(name, str) or not name:
-        raise BadInput(f"{document.place()}: it names no cluster: give --cluster")
+        raise BadInput(f"{document.location()}: it names no cluster: give --cluster")
     return name

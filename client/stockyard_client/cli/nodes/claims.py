@@ -146,7 +146,9 @@ def _field_source(
     field_options = {f"/{name}": f"--{name.replace('_', '-')}" for name in options}
     field_options |= {pointer("resources", name): named.get(name) or f"--resource {name}" for name in resources}
     lists = (("/requirements", require and "--require"), ("/labels", label and "--label"))
-    return FieldSource(options={**field_options, **{place: option for place, option in lists if option}})
+    return FieldSource(
+        options={**field_options, **{field_pointer: option for field_pointer, option in lists if option}}
+    )
 
 
 def _from_manifest(context: contexts.Context, body: dict[str, Any], output: Form, *, dry_run: bool) -> dict[str, Any]:

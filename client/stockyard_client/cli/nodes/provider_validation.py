@@ -40,7 +40,7 @@ def validate(
         plans.show(context, output, plan)
         for check in checks:
             is_sure = check.verdict in {"valid", "invalid"}
-            line = f"{context.place_of(check.pointer)}: {check.detail}"
+            line = f"{context.location_of(check.pointer)}: {check.detail}"
             context.say(line if is_sure else f"Warning: {line}", None if is_sure else "yellow")
     faults = [line for check in checks for line in _lines(context, check)]
     if faults:
@@ -62,9 +62,9 @@ def _template_checks(
 
 
 def _lines(context: contexts.Context, check: TemplateCheck) -> list[str]:
-    """The faults of a template, each with its field and its place there."""
-    field = context.place_of(check.pointer)
-    places = [
+    """The faults of a template, each with its field and its location there."""
+    field = context.location_of(check.pointer)
+    locations = [
         f"{field}, {fault.file} line {fault.line}" if fault.file and fault.line else field for fault in check.faults
     ]
-    return [f"{place}: {fault.detail}" for place, fault in zip(places, check.faults, strict=True)]
+    return [f"{location}: {fault.detail}" for location, fault in zip(locations, check.faults, strict=True)]

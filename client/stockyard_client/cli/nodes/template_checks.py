@@ -20,7 +20,7 @@ Verdict = Literal["valid", "invalid", "parsed", "unchecked"]
 
 @dataclass(frozen=True, slots=True)
 class TemplateFault:
-    """Fault that OpenTofu finds in a template. ``file`` and ``line`` are None where it names no place."""
+    """Fault that OpenTofu finds in a template. ``file`` and ``line`` are None where it names no location."""
 
     file: str | None
     line: int | None
@@ -50,15 +50,15 @@ def templates_of(block: Mapping[str, Any], at: str) -> Iterator[tuple[str, Mappi
         (f"/nodeEnvironmentTemplate/{stage}", environment.get(stage)) for stage in ("infrastructure", "kubernetes")
     ]
     types = enumerate(block.get("nodeTypes") or ())
-    places = [
+    templates = [
         ("/nodeTemplate", block.get("nodeTemplate")),
         *((f"/nodeTypes/{index}/nodeTemplate", entry.get("nodeTemplate")) for index, entry in types),
         ("/nodeEnvironmentTemplate", environment if environment.get("inline") or environment.get("git") else None),
         *stages,
     ]
-    for place, template in places:
+    for pointer, template in templates:
         if template:
-            yield f"{at}{place}", template
+            yield f"{at}{pointer}", template
 
 
 class LocalTofu:
@@ -71,7 +71,7 @@ class LocalTofu:
         self._environment = {**own, "TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "CHECKPOINT_DISABLE": "1"}
 
     def check(self, pointer: str, template: Mapping[str, Any]) -> TemplateCheck:
-        """Result for the template at that place of the document."""
+        """Result for the template at that pointer of the document."""
         with tempfile.TemporaryDirectory(prefix="stockyard-validate-") as name:
             folder = self.folder_of(template, Path(name))
             return self._checked(pointer, folder) if isinstance(folder, Path) else _unchecked(pointer, folder)
@@ -107,14 +107,17 @@ class LocalTofu:
     def _fetched(self, git: Mapping[str, Any], room: Path) -> Path | str:
         """Folder of the template in a copy of its repository, or why there is none. The git of this machine asks with
         the credentials that it has."""
-        clone, place = room / "clone", str(git["repository"])
+        clone, repository = room / "clone", str(git["repository"])
         tag, branch = (f"refs/{kind}/{git[key]}" if git.get(key) else None for kind, key in _REFS)
         revision = git.get("commit") or tag or branch or "HEAD"
-        allowed = "protocol.https.allow=always", "protocol.http.allow=" + ("always" if _is_local(place) else "never")
+        allowed = (
+            "protocol.https.allow=always",
+            "protocol.http.allow=" + ("always" if _is_local(repository) else "never"),
+        )
         settings = [part for setting in ("protocol.allow=never", *allowed) for part in ("-c", setting)]
         steps = (
             ("init", "--quiet", str(clone)),
-            ("-C", str(clone), "fetch", "--quiet", "--depth", "1", "--no-tags", "--", place, str(revision)),
+            ("-C", str(clone), "fetch", "--quiet", "--depth", "1", "--no-tags", "--", repository, str(revision)),
             ("-C", str(clone), "checkout", "--quiet", "--detach", "FETCH_HEAD"),
         )
         environment = {**self._environment, "GIT_TERMINAL_PROMPT": "0"}
@@ -168,11 +171,11 @@ def _call(command: Sequence[str], folder: Path, environment: Mapping[str, str], 
 
 def fault_of(diagnostic: Mapping[str, Any]) -> TemplateFault:
     """A fault from what OpenTofu says as JSON."""
-    place = diagnostic.get("range") or {}
-    line = (place.get("start") or {}).get("line")
+    source_range = diagnostic.get("range") or {}
+    line = (source_range.get("start") or {}).get("line")
     summary, more = str(diagnostic.get("summary") or "").strip(), str(diagnostic.get("detail") or "").strip()
     detail = f"{summary}: {' '.join(more.split())}" if more else summary
-    return TemplateFault(place.get("filename") or None, int(line) if line else None, detail)
+    return TemplateFault(source_range.get("filename") or None, int(line) if line else None, detail)
 
 
 def reason_of(printed: str) -> str:

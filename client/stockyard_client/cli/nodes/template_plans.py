@@ -88,7 +88,7 @@ def show(context: Context, plan: TemplatePlan) -> None:
 def check(plan: TemplatePlan) -> None:
     """``BadInput`` with each fault that OpenTofu found."""
     if plan.faults:
-        raise BadInput("\n".join(_place(fault) + fault.detail for fault in plan.faults))
+        raise BadInput("\n".join(_location_text(fault) + fault.detail for fault in plan.faults))
 
 
 def run_of(plan: Plan) -> Mapping[str, Any]:
@@ -99,7 +99,7 @@ def run_of(plan: Plan) -> Mapping[str, Any]:
     raise BadInput(f"There is no run to plan. {details[-1] if details else ''}".strip())
 
 
-def _place(fault: TemplateFault) -> str:
+def _location_text(fault: TemplateFault) -> str:
     return f"{fault.file} line {fault.line}: " if fault.file and fault.line else ""
 
 

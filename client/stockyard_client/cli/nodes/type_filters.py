@@ -130,7 +130,7 @@ def gpu_request(
     name, count = gpus(text)
     if not name:
         return {_GPUS[0]: str(count)}, ()
-    places: dict[tuple[str, str], set[str]] = {}
+    values_by_key: dict[tuple[str, str], set[str]] = {}
     names: set[str] = set()
     for node_type in types():
         resource = next((key for key in _GPUS if _amount(node_type, key)), None)
@@ -138,15 +138,15 @@ def gpu_request(
             for value in filter(None, _values(node_type, key)):
                 names.add(value)
                 if value.lower() == name:
-                    places.setdefault((str(resource), key), set()).add(value)
-    if not places:
+                    values_by_key.setdefault((str(resource), key), set()).add(value)
+    if not values_by_key:
         raise BadInput(
             f"--gpu {text}: no node type has one of this name; there are {', '.join(sorted(names)) or 'none'}"
         )
-    if len(places) > 1:
-        keys = ", ".join(sorted(key for _, key in places))
+    if len(values_by_key) > 1:
+        keys = ", ".join(sorted(key for _, key in values_by_key))
         raise BadInput(f"--gpu {text}: providers say it by different properties ({keys}): name one by --provider")
-    ((resource, key), values), *_ = places.items()
+    ((resource, key), values), *_ = values_by_key.items()
     return {resource: str(count)}, [{"key": key, "operator": "In", "values": sorted(values)}]
 
 

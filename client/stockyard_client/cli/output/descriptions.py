@@ -130,8 +130,8 @@ def provider(context: Context, client: Client, record: NodeProvider) -> None:
     )
     sections.conditions(context, [Condition.model_validate(entry) for entry in _more(record).get("conditions") or ()])
     for warning in record.warnings:
-        place = dotted(tokens_of(str(warning.get("pointer") or "")))
-        text = ": ".join(part for part in (place, str(warning.get("detail") or "")) if part)
+        field_name = dotted(tokens_of(str(warning.get("pointer") or "")))
+        text = ": ".join(part for part in (field_name, str(warning.get("detail") or "")) if part)
         sections.paragraph(context, f"Warning: {text}", "yellow")
     sections.following(context, f"stockyard type list --provider {record.name}")
 

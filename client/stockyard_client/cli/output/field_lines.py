@@ -35,7 +35,7 @@ def _title(context: Context, change: dict[str, Any]) -> str:
     if change.get("name"):
         return f"{str(change.get('kind') or '').replace('-', ' ')} {change['name']}".strip()
     tokens = tokens_of(str(change.get("pointer", "")))
-    return context.place_of(f"/{tokens[0]}") if tokens and tokens[0].isdecimal() else ""
+    return context.location_of(f"/{tokens[0]}") if tokens and tokens[0].isdecimal() else ""
 
 
 def _path(change: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 """The variable with the file that a job's summary is added to."""
 MOST_CHANGES = 200
 """Fields that a summary lists; a job's summary has at most 1 MiB."""
-_PLACE = re.compile(r"(?P<file>[^:\n]+\.(?:ya?ml|json)):(?P<line>\d+)")
+_FILE_AND_LINE = re.compile(r"(?P<file>[^:\n]+\.(?:ya?ml|json)):(?P<line>\d+)")
 
 
 class PipelineForm(StrEnum):
@@ -97,7 +97,7 @@ def _position(context: Context, pointer: str | None, text: str) -> tuple[str, in
     """File and line: of the field, else those that a sentence about a file begins with."""
     if pointer is not None:
         return position_of(pointer, context.field_sources)
-    begins = _PLACE.match(text)
+    begins = _FILE_AND_LINE.match(text)
     return (begins["file"], int(begins["line"])) if begins else None
 
 

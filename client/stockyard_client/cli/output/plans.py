@@ -15,8 +15,8 @@ from stockyard_client.models import Plan, Price
 
 _PARTS = (("creates", "+", "green"), ("changes", "~", "yellow"), ("deletes", "-", "red"))
 MOST_GROUPS = 8
-MOST_PLACES = 3
-"""Places that one sentence is said of one by one."""
+MOST_LOCATIONS = 3
+"""Fields that one sentence is said of one by one."""
 
 
 def show(context: Context, form: Form, plan: Plan, *, is_dry_run: bool = True) -> None:
@@ -182,7 +182,7 @@ def _item_name(item: dict[str, Any]) -> str:
 
 def warn(context: Context, warnings: Iterable[Any]) -> None:
     """Writes what to mind of a plan, or of what was made or changed, to stderr: warnings first, then what only tells.
-    What is said of many places is said once."""
+    What is said of many fields is said once."""
     listed = list(warnings)
     notes = [line for line in listed if isinstance(line, dict) and line.get("note")]
     for line in _said_once(context, [line for line in listed if line not in notes]):
@@ -192,28 +192,28 @@ def warn(context: Context, warnings: Iterable[Any]) -> None:
 
 
 def _said_once(context: Context, lines: Sequence[Any]) -> list[str]:
-    """The remarks as sentences; equal ones of more than ``MOST_PLACES`` places as one, with the first places."""
-    places: dict[str, list[str]] = {}
+    """The remarks as sentences; equal ones of more than ``MOST_LOCATIONS`` fields as one, with the first."""
+    by_text: dict[str, list[str]] = {}
     for line in lines:
         is_remark = isinstance(line, dict) and "detail" in line
         text = str(line["detail"]) if is_remark else _described(line)
-        place = context.place_of(str(line.get("pointer") or "")) if is_remark else ""
-        places.setdefault(text, []).append(place)
+        location = context.location_of(str(line.get("pointer") or "")) if is_remark else ""
+        by_text.setdefault(text, []).append(location)
     sentences: list[str] = []
-    for text, named in places.items():
-        if len(named) > MOST_PLACES:
+    for text, named in by_text.items():
+        if len(named) > MOST_LOCATIONS:
             sentences.append(f"{named[0]} and {len(named) - 1} other places: {text}")
         else:
-            sentences += [f"{place}: {text}" if place else text for place in named]
+            sentences += [f"{location}: {text}" if location else text for location in named]
     return sentences
 
 
 def remark(context: Context, line: Any) -> str:
-    """A warning, or why something is ruled out, with its place as a person calls it."""
+    """A warning, or why something is ruled out, with its location as a person calls it."""
     if not isinstance(line, dict) or "detail" not in line:
         return _described(line)
-    place = context.place_of(str(line.get("pointer") or ""))
-    return f"{place}: {line['detail']}" if place else str(line["detail"])
+    location = context.location_of(str(line.get("pointer") or ""))
+    return f"{location}: {line['detail']}" if location else str(line["detail"])
 
 
 def _described(line: Any) -> str:

@@ -94,11 +94,11 @@ def _warn(context: contexts.Context, warnings: Sequence[dict[str, Any]]) -> None
 def summary(placements: Placements) -> str:
     """One line: the nodes, their price, and how far it is from what is possible."""
     left_out = sum(item.count for item in placements.left_out)
-    existing = sum(len(place.pods) for place in placements.existing)
-    to_place, count = placements.pods - left_out - existing, len(placements.nodes)
+    existing = sum(len(node.pods) for node in placements.existing)
+    on_new_nodes, count = placements.pods - left_out - existing, len(placements.nodes)
     parts = [f"{existing} {_pods(existing)} on nodes that are there"] if existing else []
     if count:
-        clause = f"{count} new node{'s' if count > 1 else ''} for {to_place} {_pods(to_place)}"
+        clause = f"{count} new node{'s' if count > 1 else ''} for {on_new_nodes} {_pods(on_new_nodes)}"
         price = f"{money(placements.usd_hour, 'USD', 4)} /hour"
         gap = ""
         if placements.bound is not None and placements.gap is not None:

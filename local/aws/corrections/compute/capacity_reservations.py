@@ -137,20 +137,20 @@ def _placing(original: Callable[..., Any], of_call: threading.local) -> Callable
         target = (specification.get("CapacityReservationTarget") or {}).get("CapacityReservationId")
         kind, zone = _kind_and_zone(backend, kwargs, data)
         reservations: ReservationsBackend = reservation_backends[backend.account_id][backend.region_name]
-        place: Reservation | None = None
+        reservation: Reservation | None = None
         if target:
-            place = reservations.fitting(target, kind, zone, count, market)
+            reservation = reservations.fitting(target, kind, zone, count, market)
         elif market == BLOCK:
             raise ReservationRefusal("InvalidParameterCombination", "A capacity block launch must target a block.")
         elif specification.get("CapacityReservationPreference", "open") == "open" and market != "spot":
-            place = reservations.open_for(kind, zone, count)
+            reservation = reservations.open_for(kind, zone, count)
         launch = original(backend, image_id, count, *args, **kwargs)
-        if place is not None:
+        if reservation is not None:
             for instance in launch.instances:
-                if instance.id not in place.instance_ids:
-                    place.instance_ids.append(instance.id)
-                instance.capacity_reservation_id = place.id
-                instance.lifecycle = BLOCK if place.is_block else instance.lifecycle
+                if instance.id not in reservation.instance_ids:
+                    reservation.instance_ids.append(instance.id)
+                instance.capacity_reservation_id = reservation.id
+                instance.lifecycle = BLOCK if reservation.is_block else instance.lifecycle
         return launch
 
     return run_instances

@@ -25,7 +25,7 @@ from local.aws.corrections.compute.key_pairs import UnknownKeyPair
 from local.aws.corrections.compute.reservations import ReservationRefusal
 from local.aws.corrections.compute.spot_prices import market_price
 from local.aws.corrections.refusals import CHECKED, unknown_thing
-from local.aws.corrections.scarcity import OUTAGE, InsufficientInstanceCapacity, limited, places
+from local.aws.corrections.scarcity import OUTAGE, InsufficientInstanceCapacity, limited, zones_of
 
 
 class IdempotentParameterMismatch(ServiceException):  # type: ignore[misc]
@@ -232,8 +232,8 @@ class _Fleet:
         instances: list[dict[str, Any]] = []
         errors: list[dict[str, Any]] = []
         for specification, override in self._overrides():
-            place = {"LaunchTemplateSpecification": specification, "Overrides": override}
-            entry = {"LaunchTemplateAndOverrides": place, "Lifecycle": self._kind}
+            template_override = {"LaunchTemplateSpecification": specification, "Overrides": override}
+            entry = {"LaunchTemplateAndOverrides": template_override, "Lifecycle": self._kind}
             ids: list[str] = []
             refusal: ServiceException = InsufficientInstanceCapacity()
             unknown = self._unknown(specification, override) if remaining else None
@@ -281,8 +281,8 @@ class _Fleet:
     def _price(self, override: Mapping[str, Any]) -> float | None:
         """Spot price of the override now."""
         subnet = self._backend.get_subnet(override["SubnetId"])
-        place = (str(subnet.availability_zone), str(subnet.availability_zone_id))
-        return market_price(override["InstanceType"], *place, datetime.now(UTC))
+        zone_names = (str(subnet.availability_zone), str(subnet.availability_zone_id))
+        return market_price(override["InstanceType"], *zone_names, datetime.now(UTC))
 
     def _above(self, override: Mapping[str, Any]) -> bool:
         """Whether spot costs more there than the request would pay."""
@@ -294,7 +294,7 @@ class _Fleet:
         kind, zone = override["InstanceType"], self._zone(override)
         if zone in OUTAGE.zones:
             return True
-        there = places(self._backend, kind)
+        there = zones_of(self._backend, kind)
         counts = {kind: len(there), f"{kind}/{zone}": there.count(zone)}
         return any(counts[name] >= self._limits[name] for name in counts if name in self._limits)
 

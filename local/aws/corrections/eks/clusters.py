@@ -143,14 +143,14 @@ class Clusters(Eks):
     def _created(self, cluster: Cluster) -> bool:
         document = cluster.document
         try:
-            place = player().begin(self.account_id, self.region_name, document)
+            endpoint = player().begin(self.account_id, self.region_name, document)
         except Exception as error:
             document["health"] = {"issues": [{"code": "InternalFailure", "message": str(error), "resourceIds": []}]}
             return cluster.become("FAILED")
-        if place is None:
+        if endpoint is None:
             cluster.change = lambda: self._created(cluster)
             return False
-        document["endpoint"], document["certificateAuthority"] = place[0], {"data": encoded(place[1])}
+        document["endpoint"], document["certificateAuthority"] = endpoint[0], {"data": encoded(endpoint[1])}
         document["identity"] = {
             "oidc": {"issuer": f"https://oidc.eks.{self.region_name}.amazonaws.com/id/{mock_random.get_random_hex(32)}"}
         }

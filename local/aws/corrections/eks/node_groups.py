@@ -15,9 +15,9 @@ from local.aws.corrections.eks.node_templates import (
     RESERVED,
     SPOT,
     NodeTemplate,
-    check_places,
     check_template,
     check_types,
+    check_zones,
     image_id,
     launch_template,
 )
@@ -157,7 +157,7 @@ class NodeGroups(Addons):
         document, data = self._document(cluster, parameters, scaling)
         if document["capacityType"] != RESERVED:
             kinds = document.get("instanceTypes") or (data["InstanceType"],)
-            check_places(tuple(kinds), subnets.values(), self.region_name)
+            check_zones(tuple(kinds), subnets.values(), self.region_name)
         group = self._begin(cluster, document, self._template(cluster, document, data), subnets)
         group.begin("CREATING", "node group", group.created)
         cluster.groups[name] = group

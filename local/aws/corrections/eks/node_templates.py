@@ -131,7 +131,7 @@ def check_types(parameters: Mapping[str, Any], data: Mapping[str, Any], region: 
     return kinds
 
 
-def check_places(kinds: tuple[str, ...], zones: Iterable[str], region: str) -> None:
+def check_zones(kinds: tuple[str, ...], zones: Iterable[str], region: str) -> None:
     """Raises ``ServiceRefusal`` for a subnet in a zone that has none of the types."""
     rows = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(region, [])
     offers = {(row["InstanceType"], row["Location"]) for row in rows}

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-Place = tuple[str, Any]
+IndexKey = tuple[str, Any]
 """An index's hash attribute, and a value of it."""
 
 
@@ -19,7 +19,7 @@ class IndexedItems(defaultdict[Any, dict[Any, Any]]):
     def __init__(self, names: Collection[str]) -> None:
         super().__init__()
         self.names = names
-        self.at: defaultdict[Place, dict[int, Any]] = defaultdict(dict)
+        self.at: defaultdict[IndexKey, dict[int, Any]] = defaultdict(dict)
 
     def __missing__(self, hash_key: Any) -> dict[Any, Any]:
         rows = self[hash_key] = _Rows(self)
@@ -37,7 +37,7 @@ class _Rows(dict[Any, Any]):
     def __init__(self, items: IndexedItems) -> None:
         super().__init__()
         self._items = items
-        self._places: dict[Any, tuple[int, list[Place]]] = {}
+        self._index_keys: dict[Any, tuple[int, list[IndexKey]]] = {}
 
     def __setitem__(self, key: Any, item: Any) -> None:
         super().__setitem__(key, item)
@@ -53,19 +53,19 @@ class _Rows(dict[Any, Any]):
         item = self.get(key)
         if item is None:
             return
-        places = [(name, value.value) for name in self._items.names if (value := item.attrs.get(name)) is not None]
-        if places:
-            self._places[key] = (id(item), places)
-            for place in places:
-                self._items.at[place][id(item)] = item
+        index_keys = [(name, value.value) for name in self._items.names if (value := item.attrs.get(name)) is not None]
+        if index_keys:
+            self._index_keys[key] = (id(item), index_keys)
+            for index_key in index_keys:
+                self._items.at[index_key][id(item)] = item
 
     def _forget(self, key: Any) -> None:
-        number, places = self._places.pop(key, (0, []))
-        for place in places:
-            rows = self._items.at[place]
+        number, index_keys = self._index_keys.pop(key, (0, []))
+        for index_key in index_keys:
+            rows = self._items.at[index_key]
             rows.pop(number, None)
             if not rows:
-                del self._items.at[place]
+                del self._items.at[index_key]
 
 
 def indexing(original: Callable[..., None]) -> Callable[..., None]:
@@ -100,11 +100,11 @@ def looking_again(original: Callable[..., Any], dynamo_type: Callable[[Any], Any
 def candidates(items: Any, conditions: Any) -> list[Any]:
     """The items with these attributes, as pairs (name, value) with the index's hash attribute first."""
     equalities = [(name, value.value) for name, value in conditions or ()]
-    place = next(
+    index_key = next(
         (condition for condition in equalities if isinstance(items, IndexedItems) and condition[0] in items.names), None
     )
-    if place is not None:
-        matches = list(items.at[place].values()) if place in items.at else []
+    if index_key is not None:
+        matches = list(items.at[index_key].values()) if index_key in items.at else []
     else:
         matches = [item for rows in items.values() for item in rows.values()]
     for name, value in equalities:

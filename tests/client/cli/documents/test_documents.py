@@ -7,7 +7,7 @@ import pytest
 from stockyard.domain.values.yaml_documents import read_documents
 from stockyard_client.cli.documents.bad_input import BadInput
 from stockyard_client.cli.documents.documents import Document, document_of, documents_of
-from stockyard_client.cli.documents.field_sources import FieldSource, place_of
+from stockyard_client.cli.documents.field_sources import FieldSource, location_of
 from stockyard_client.cli.documents.pointers import dotted, tokens_of
 from stockyard_client.cli.documents.sources import Source, sources_of
 
@@ -42,7 +42,7 @@ def test_documents_lists_and_empty_ones():
 
 
 @pytest.mark.parametrize(
-    ("number", "pointer", "place"),
+    ("number", "pointer", "location"),
     [
         (0, "", "lab.yaml:2 NodeProvider lab"),
         (0, "/spec/nodeTypes/0/cpu", "lab.yaml:9 NodeProvider lab spec.nodeTypes[0].cpu"),
@@ -53,8 +53,8 @@ def test_documents_lists_and_empty_ones():
         (2, "/metadata/labels/a~1b", 'lab.yaml:18 NodeClaim c1 metadata.labels["a/b"]'),
     ],
 )
-def test_a_field_is_named_by_its_line(number, pointer, place):
-    assert read(TEXT)[number].place(tokens_of(pointer)) == place
+def test_a_field_is_named_by_its_line(number, pointer, location):
+    assert read(TEXT)[number].location(tokens_of(pointer)) == location
 
 
 LIST = """\
@@ -91,12 +91,12 @@ def test_a_list_of_kubernetes_is_its_items():
         ("Pool", "web"),
         ("NodeClaim", "c1"),
     ]
-    assert [document.place(tokens_of("/metadata/name")) for document in documents] == [
+    assert [document.location(tokens_of("/metadata/name")) for document in documents] == [
         "lab.yaml:9 NodeProvider lab metadata.name",
         "lab.yaml:16 Pool web metadata.name",
         "lab.yaml:23 NodeClaim c1 metadata.name",
     ]
-    assert documents[1].place(tokens_of("/spec/quantity")) == "lab.yaml:18 Pool web spec.quantity"
+    assert documents[1].location(tokens_of("/spec/quantity")) == "lab.yaml:18 Pool web spec.quantity"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_items_of_a_list_of_one_kind_have_its_version_and_kind():
     text = "apiVersion: karpenter.sh/v1\nkind: NodePoolList\nitems:\n- metadata:\n    name: a\n"
     (document,) = read(text)
     assert document.value == {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "a"}}
-    assert document.place(tokens_of("/metadata/name")) == "lab.yaml:5 NodePool a metadata.name"
+    assert document.location(tokens_of("/metadata/name")) == "lab.yaml:5 NodePool a metadata.name"
 
 
 def test_a_list_of_another_api_is_a_manifest():
@@ -128,12 +128,12 @@ def test_a_list_of_another_api_is_a_manifest():
 
 def test_lines_of_json_with_tabs():
     document = document_of(Source("body.json", '{\n\t"name":\t"demo",\n\t"settings":\t{\n\t\t"key_pair": 1}}'))
-    assert document.place(["settings", "key_pair"], "cluster") == "body.json:4 cluster demo settings.key_pair"
+    assert document.location(["settings", "key_pair"], "cluster") == "body.json:4 cluster demo settings.key_pair"
 
 
 def test_what_yaml_cannot_read_of_json_has_no_line():
     document = document_of(Source("body.json", '{"name": "\x7f"}'))
-    assert document.place(["name"]) == "body.json name"
+    assert document.location(["name"]) == "body.json name"
 
 
 def test_dates_and_words_for_truth_stay_texts():
@@ -213,12 +213,12 @@ def test_a_url_is_not_fetched():
 def test_the_nearest_document_and_options_name_a_field():
     documents = read(TEXT)
     field_sources = [FieldSource(document, at=f"/{number}") for number, document in enumerate(documents)]
-    assert place_of("/0/spec", field_sources) == "lab.yaml:6 NodeProvider lab spec"
-    assert place_of("/2", field_sources) == "lab.yaml:15 NodeClaim c1"
-    assert place_of("/20", field_sources) == "[20]"
-    assert place_of("/0/spec/x", [*field_sources, FieldSource(options={"/0/spec": "--set spec"})]) == "--set spec"
+    assert location_of("/0/spec", field_sources) == "lab.yaml:6 NodeProvider lab spec"
+    assert location_of("/2", field_sources) == "lab.yaml:15 NodeClaim c1"
+    assert location_of("/20", field_sources) == "[20]"
+    assert location_of("/0/spec/x", [*field_sources, FieldSource(options={"/0/spec": "--set spec"})]) == "--set spec"
     inside = [FieldSource(documents[0], inner="/spec")]
-    assert place_of("/nodeTypes/0", inside) == "lab.yaml:8 NodeProvider lab spec.nodeTypes[0]"
+    assert location_of("/nodeTypes/0", inside) == "lab.yaml:8 NodeProvider lab spec.nodeTypes[0]"
 
 
 def test_paths_of_people():

@@ -53,10 +53,10 @@ def subnet(ec2: Any) -> str:
 
 def test_a_load_balancers_name_is_idempotent_until_it_is_deleted(aws: None) -> None:
     elb: Any = boto3.client("elbv2")
-    place = subnet(boto3.client("ec2"))
+    subnet_id = subnet(boto3.client("ec2"))
 
     def create(scheme: str = "internet-facing") -> str:
-        answer = elb.create_load_balancer(Name="api", Subnets=[place], Type="network", Scheme=scheme)
+        answer = elb.create_load_balancer(Name="api", Subnets=[subnet_id], Type="network", Scheme=scheme)
         return str(answer["LoadBalancers"][0]["LoadBalancerArn"])
 
     with idempotent_calls():
@@ -101,7 +101,7 @@ def template(ec2: Any, name: str = "pool", **data: Any) -> str:
 
 def fleet(
     ec2: Any,
-    place: str,
+    subnet_id: str,
     *kinds: str,
     mark: str = "a",
     count: int = 1,
@@ -110,7 +110,7 @@ def fleet(
     strategy: str = "",
 ) -> Any:
     """An instant fleet whose overrides are in the reverse order of their priority."""
-    overrides = [{"InstanceType": kind, "SubnetId": place, "Priority": float(n)} for n, kind in enumerate(kinds)]
+    overrides = [{"InstanceType": kind, "SubnetId": subnet_id, "Priority": float(n)} for n, kind in enumerate(kinds)]
     specification = {"LaunchTemplateName": "pool", "Version": "$Default"}
     pairs = [{"Key": key, "Value": "value"}]
     return ec2.create_fleet(
@@ -129,15 +129,15 @@ def fleet(
 def test_an_instant_fleet_takes_the_first_available_override_by_priority(aws: None) -> None:
     ec2: Any = boto3.client("ec2")
     with instant_fleets({"t3.small": 1, "t3.medium": 0}):
-        place = template(ec2)
-        answer = fleet(ec2, place, "t3.medium", "t3.small", "t3.large", count=2)
+        subnet_id = template(ec2)
+        answer = fleet(ec2, subnet_id, "t3.medium", "t3.small", "t3.large", count=2)
         assert [instance["InstanceType"] for instance in answer["Instances"]] == ["t3.small", "t3.large"]
         assert {instance["Lifecycle"] for instance in answer["Instances"]} == {"on-demand"}
         assert [
             (failure["LaunchTemplateAndOverrides"]["Overrides"]["InstanceType"], failure["ErrorCode"])
             for failure in answer["Errors"]
         ] == [("t3.medium", "InsufficientInstanceCapacity"), ("t3.small", "InsufficientInstanceCapacity")]
-        none = fleet(ec2, place, "t3.medium", mark="b")
+        none = fleet(ec2, subnet_id, "t3.medium", mark="b")
         assert (none["Instances"], len(none["Errors"])) == ([], 1)
 
 
@@ -145,10 +145,10 @@ def test_spot_comes_where_it_is_cheapest_by_a_strategy_that_goes_by_price(aws: N
     ec2: Any = boto3.client("ec2")
     prices = {"t3.large": [(0.0, 0.03)], "t3.small": [(0.0, 0.01)], "t3.medium": [(0.0, 0.02)]}
     with moving_spot_prices(prices), instant_fleets({"t3.small": 0}):
-        place = template(ec2)
+        subnet_id = template(ec2)
         kinds = ("t3.large", "t3.small", "t3.medium")
         first = {
-            strategy: fleet(ec2, place, *kinds, mark=strategy, spot=True, strategy=strategy)["Instances"][0]
+            strategy: fleet(ec2, subnet_id, *kinds, mark=strategy, spot=True, strategy=strategy)["Instances"][0]
             for strategy in ("price-capacity-optimized", "lowest-price", "capacity-optimized")
         }
     assert {strategy: instance["InstanceType"] for strategy, instance in first.items()} == {
@@ -161,12 +161,12 @@ def test_spot_comes_where_it_is_cheapest_by_a_strategy_that_goes_by_price(aws: N
 def test_instances_of_a_fleet_follow_template_and_tags(aws: None) -> None:
     ec2: Any = boto3.client("ec2")
     with instant_fleets({}):
-        place = template(ec2, MetadataOptions={"InstanceMetadataTags": "enabled", "HttpTokens": "required"})
-        answer = fleet(ec2, place, "t3.small", spot=True, key="key")
+        subnet_id = template(ec2, MetadataOptions={"InstanceMetadataTags": "enabled", "HttpTokens": "required"})
+        answer = fleet(ec2, subnet_id, "t3.small", spot=True, key="key")
         (machine,) = answer["Instances"][0]["InstanceIds"]
         (instance,) = ec2.describe_instances(InstanceIds=[machine])["Reservations"][0]["Instances"]
         assert {"Key": "key", "Value": "value"} in instance["Tags"]
-        assert (instance["SubnetId"], instance["InstanceLifecycle"]) == (place, "spot")
+        assert (instance["SubnetId"], instance["InstanceLifecycle"]) == (subnet_id, "spot")
         assert instance["MetadataOptions"]["HttpTokens"] == "required"
         (volume,) = ec2.describe_volumes()["Volumes"]
         assert (volume["Size"], volume["VolumeType"]) == (50, "gp3")
@@ -177,30 +177,30 @@ def test_instances_of_a_fleet_follow_template_and_tags(aws: None) -> None:
         ec2.terminate_instances(InstanceIds=[machine])
         assert len(ec2.describe_network_interfaces()["NetworkInterfaces"]) == interfaces - 1
         with pytest.raises(ClientError, match="not a valid tag key"):
-            fleet(ec2, place, "t3.small", mark="b", key="kubernetes.io/cluster/c")
+            fleet(ec2, subnet_id, "t3.small", mark="b", key="kubernetes.io/cluster/c")
 
 
 def test_a_client_token_makes_a_fleet_idempotent(aws: None) -> None:
     ec2: Any = boto3.client("ec2")
     limits = {"t3.small": 1}
     with instant_fleets(limits):
-        place = template(ec2)
-        assert fleet(ec2, place, "t3.small")["Instances"] == fleet(ec2, place, "t3.small")["Instances"]
-        refused = fleet(ec2, place, "t3.small", mark="b")
+        subnet_id = template(ec2)
+        assert fleet(ec2, subnet_id, "t3.small")["Instances"] == fleet(ec2, subnet_id, "t3.small")["Instances"]
+        refused = fleet(ec2, subnet_id, "t3.small", mark="b")
         limits.clear()
-        assert fleet(ec2, place, "t3.small", mark="b")["Errors"] == refused["Errors"], "also a refusal is repeated"
+        assert fleet(ec2, subnet_id, "t3.small", mark="b")["Errors"] == refused["Errors"], "also a refusal is repeated"
         with pytest.raises(ClientError) as caught:
-            fleet(ec2, place, "t3.small", "t3.large")
+            fleet(ec2, subnet_id, "t3.small", "t3.large")
         assert caught.value.response["Error"]["Code"] == "IdempotentParameterMismatch"
 
 
 def test_moto_still_ignores_priority_and_token_of_a_fleet(aws: None) -> None:
     """Remove a part of the correction when an assertion here fails."""
     ec2: Any = boto3.client("ec2")
-    place = template(ec2)
-    first = fleet(ec2, place, "t3.small", "t3.large")
+    subnet_id = template(ec2)
+    first = fleet(ec2, subnet_id, "t3.small", "t3.large")
     assert first["Instances"][0]["InstanceType"] == "t3.large", "by priority it would be the other"
-    assert fleet(ec2, place, "t3.small", "t3.large")["FleetId"] != first["FleetId"]
+    assert fleet(ec2, subnet_id, "t3.small", "t3.large")["FleetId"] != first["FleetId"]
 
 
 def test_a_new_launch_template_is_hidden_from_searches_but_not_from_calls_by_name(aws: None) -> None:

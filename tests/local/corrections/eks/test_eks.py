@@ -231,13 +231,13 @@ def test_a_service_account_has_one_role(setting: Setting) -> None:
     ]
     again = refusal(eks.create_pod_identity_association, **account, roleArn=setting.pod_role)
     assert (again[0], association["associationId"] in again[1]) == ("ResourceInUseException", True)
-    place = {"clusterName": "demo", "associationId": association["associationId"]}
-    assert eks.describe_pod_identity_association(**place)["association"]["roleArn"] == setting.pod_role
+    association_key = {"clusterName": "demo", "associationId": association["associationId"]}
+    assert eks.describe_pod_identity_association(**association_key)["association"]["roleArn"] == setting.pod_role
     listed = eks.list_pod_identity_associations(clusterName="demo", namespace="kube-system")["associations"]
     assert [row["associationId"] for row in listed] == [association["associationId"]]
     assert eks.list_pod_identity_associations(clusterName="demo", namespace="other")["associations"] == []
-    eks.delete_pod_identity_association(**place)
-    assert refusal(eks.describe_pod_identity_association, **place)[0] == "ResourceNotFoundException"
+    eks.delete_pod_identity_association(**association_key)
+    assert refusal(eks.describe_pod_identity_association, **association_key)[0] == "ResourceNotFoundException"
 
 
 def test_tags_are_changed_by_arn(setting: Setting) -> None:

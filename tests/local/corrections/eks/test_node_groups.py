@@ -114,10 +114,10 @@ def test_eks_tells_the_size_late_and_leaves_it_alone_where_none_is_asked_for(set
     setting.time.seconds = 10
     set_desired(setting, 4)
     assert setting.look_at_group()["scalingConfig"]["desiredSize"] == 2
-    place = {"clusterName": "demo", "nodegroupName": "system"}
-    code, message = refusal(setting.eks.update_nodegroup_config, **place, scalingConfig={"minSize": 3})
+    group_key = {"clusterName": "demo", "nodegroupName": "system"}
+    code, message = refusal(setting.eks.update_nodegroup_config, **group_key, scalingConfig={"minSize": 3})
     assert (code, "greater than desired size 2" in message) == ("InvalidParameterException", True)
-    setting.eks.update_nodegroup_config(**place, scalingConfig={"minSize": 2, "maxSize": 6})
+    setting.eks.update_nodegroup_config(**group_key, scalingConfig={"minSize": 2, "maxSize": 6})
     assert setting.scaling_group()["DesiredCapacity"] == 4
     setting.time.now += 10
     assert setting.look_at_group()["scalingConfig"] == {"minSize": 2, "maxSize": 6, "desiredSize": 4}
@@ -127,17 +127,17 @@ def test_sizes_labels_and_taints_change(setting: Setting) -> None:
     taint = {"key": "nvidia.com/gpu", "value": "true", "effect": "NO_SCHEDULE"}
     setting.group(labels={"a": "b", "c": "d"}, taints=[taint])
     setting.time.seconds = 10
-    place = {"clusterName": "demo", "nodegroupName": "system"}
+    group_key = {"clusterName": "demo", "nodegroupName": "system"}
     update = setting.eks.update_nodegroup_config(
-        **place,
+        **group_key,
         scalingConfig={"minSize": 0, "maxSize": 5, "desiredSize": 3},
         labels={"addOrUpdateLabels": {"a": "z"}, "removeLabels": ["c"]},
         taints={"removeTaints": [taint]},
         updateConfig={"maxUnavailable": 2},
     )["update"]
     assert setting.look_at_group()["status"] == "UPDATING"
-    assert refusal(setting.eks.update_nodegroup_config, **place, labels={})[0] == "ResourceInUseException"
-    assert refusal(setting.eks.delete_nodegroup, **place)[0] == "ResourceInUseException"
+    assert refusal(setting.eks.update_nodegroup_config, **group_key, labels={})[0] == "ResourceInUseException"
+    assert refusal(setting.eks.delete_nodegroup, **group_key)[0] == "ResourceInUseException"
     setting.time.now += 10
     group = setting.look_at_group()
     assert (group["status"], group["labels"], group["taints"]) == ("ACTIVE", {"a": "z"}, [])
@@ -145,7 +145,7 @@ def test_sizes_labels_and_taints_change(setting: Setting) -> None:
     assert len(setting.machines()) == 3
     status = setting.eks.describe_update(name="demo", updateId=update["id"], nodegroupName="system")["update"]["status"]
     assert status == "Successful"
-    too_many = refusal(setting.eks.update_nodegroup_config, **place, scalingConfig={"desiredSize": 6})
+    too_many = refusal(setting.eks.update_nodegroup_config, **group_key, scalingConfig={"desiredSize": 6})
     assert too_many[0] == "InvalidParameterException"
 
 
@@ -154,8 +154,8 @@ def test_a_version_comes_machine_by_machine(setting: Setting, strategy: str) -> 
     setting.group(version="1.34", updateConfig={"maxUnavailable": 1, "updateStrategy": strategy})
     before = member_ids(setting.scaling_group())
     setting.time.seconds = 10
-    place = {"clusterName": "demo", "nodegroupName": "system"}
-    update = setting.eks.update_nodegroup_version(**place, version="1.35")["update"]
+    group_key = {"clusterName": "demo", "nodegroupName": "system"}
+    update = setting.eks.update_nodegroup_version(**group_key, version="1.35")["update"]
     counts = set()
     for _ in range(20):
         counts.add(len(setting.machines()))
@@ -169,7 +169,7 @@ def test_a_version_comes_machine_by_machine(setting: Setting, strategy: str) -> 
     assert len(member_ids(setting.scaling_group())) == 2
     told_update = setting.eks.describe_update(name="demo", updateId=update["id"], nodegroupName="system")["update"]
     assert (told_update["status"], told_update["type"]) == ("Successful", "VersionUpdate")
-    back = refusal(setting.eks.update_nodegroup_version, **place, version="1.34")
+    back = refusal(setting.eks.update_nodegroup_version, **group_key, version="1.34")
     assert back[0] == "InvalidParameterException"
 
 
@@ -177,8 +177,8 @@ def test_a_version_does_not_come_while_machines_may_not_be_spread(setting: Setti
     setting.group(version="1.34")
     scaling = setting.scaling_group()["AutoScalingGroupName"]
     setting.scaling.suspend_processes(AutoScalingGroupName=scaling, ScalingProcesses=["AZRebalance"])
-    place = {"clusterName": "demo", "nodegroupName": "system"}
-    update = setting.eks.update_nodegroup_version(**place)["update"]
+    group_key = {"clusterName": "demo", "nodegroupName": "system"}
+    update = setting.eks.update_nodegroup_version(**group_key)["update"]
     answer = setting.eks.describe_update(name="demo", nodegroupName="system", updateId=update["id"])
     assert answer["update"]["status"] == "Failed"
     assert setting.look_at_group()["version"] == "1.34"
@@ -187,9 +187,9 @@ def test_a_version_does_not_come_while_machines_may_not_be_spread(setting: Setti
 def test_a_version_without_room_for_another_machine_fails(setting: Setting) -> None:
     setting.group(version="1.34")
     before = member_ids(setting.scaling_group())
-    place = {"clusterName": "demo", "nodegroupName": "system"}
+    group_key = {"clusterName": "demo", "nodegroupName": "system"}
     with scarce_capacity({"m6i.xlarge": 2}):
-        update = setting.eks.update_nodegroup_version(**place, version="1.35")["update"]
+        update = setting.eks.update_nodegroup_version(**group_key, version="1.35")["update"]
         told_update = setting.eks.describe_update(name="demo", updateId=update["id"], nodegroupName="system")["update"]
     assert (told_update["status"], told_update["errors"][0]["errorCode"]) == ("Failed", "NodeCreationFailure")
     assert setting.look_at_group()["version"] == "1.34"

@@ -48,8 +48,8 @@ def test_node_groups_start_from_the_same_image(client: Any) -> None:
         "AL2023_ARM_64_STANDARD": "arm64/standard",
         "AL2023_x86_64_NVIDIA": "x86_64/nvidia",
     }
-    for kind, place in names.items():
-        name = f"/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/{place}/recommended/image_id"
+    for kind, image_name in names.items():
+        name = f"/aws/service/eks/optimized-ami/1.35/amazon-linux-2023/{image_name}/recommended/image_id"
         assert value(client, name) == image_id(kind, release_version("1.35"), REGION)
 
 

@@ -82,9 +82,9 @@ def test_quick_clients_have_the_same_methods_and_answers() -> None:
 
 
 def test_the_correction_restores_everything() -> None:
-    before = [getattr(place, name) for place, name in PATCHED]
+    before = [getattr(owner, name) for owner, name in PATCHED]
     with quick_clients():
         assert all(
-            getattr(place, name) is not original for (place, name), original in zip(PATCHED, before, strict=True)
+            getattr(owner, name) is not original for (owner, name), original in zip(PATCHED, before, strict=True)
         )
-    assert [getattr(place, name) for place, name in PATCHED] == before
+    assert [getattr(owner, name) for owner, name in PATCHED] == before

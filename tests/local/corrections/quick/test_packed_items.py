@@ -73,7 +73,7 @@ def test_an_item_with_a_binary_value_stays_as_it_is(table: Any) -> None:
     assert table.get_item(TableName="t", Key=key)["Item"]["bytes"] == {"B": b"\x00\xff"}
 
 
-def test_what_was_changed_in_place_is_still_changed_after_packing(table: Any) -> None:
+def test_what_was_changed_without_a_copy_is_still_changed_after_packing(table: Any) -> None:
     key = {"pk": {"S": "p"}, "sk": {"S": "03"}}
     change: dict[str, Any] = {"UpdateExpression": "SET #t = :v REMOVE yes", "ExpressionAttributeNames": {"#t": "text"}}
     table.update_item(TableName="t", Key=key, **change, ExpressionAttributeValues={":v": {"S": "new"}})
