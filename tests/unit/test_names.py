@@ -51,7 +51,7 @@ STRUCK_WORDS = frozenset(
     }
 )
 """Words that are no part of a name of the product: those that people of the field search for are used instead."""
-ONE_MEANING = frozenset({"cure", "look", "mark", "origin", "sheet", "turn"})
+ONE_MEANING = frozenset({"cure", "look", "mark", "origin", "place", "sheet", "turn"})
 """Words that have exactly one row of the glossary, and stand in names for that alone."""
 FOREIGN = frozenset({"local/cudo/api.py"})
 """Modules whose names are those of a vendor's interface."""
