@@ -80,11 +80,11 @@ def rank(file: str) -> int:
 
 def ordered(items: list[pytest.Item]) -> None:
     """Order the tests so that long units come first, and those of one unit follow each other, as they were."""
-    places: dict[str, tuple[int, int]] = {}
+    order: dict[str, tuple[int, int]] = {}
     for number, item in enumerate(items):
         name = unit(item.nodeid)
-        places[name] = min(places.get(name, (99, number)), (rank(item.nodeid.split("::", 1)[0]), number))
-    items.sort(key=lambda item: places[unit(item.nodeid)])
+        order[name] = min(order.get(name, (99, number)), (rank(item.nodeid.split("::", 1)[0]), number))
+    items.sort(key=lambda item: order[unit(item.nodeid)])
 
 
 class Units(LoadScopeScheduling):

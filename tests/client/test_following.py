@@ -57,17 +57,17 @@ class EventApi:
         self._come()
         if query.get("order") == "desc":
             return self._page(self.events[::-1][: int(query["page_size"])], len(self.events))
-        place = int(query.get("after", "c0~")[1:-1])
+        index = int(query.get("after", "c0~")[1:-1])
         end = self.clock.time + int(query.get("wait", 0)) * self.waits
-        while len(self.events) == place and self.clock.time < end:
+        while len(self.events) == index and self.clock.time < end:
             self.clock.time += 1
             self._come()
-        items = self.events[place : place + self.page]
+        items = self.events[index : index + self.page]
         headers = {} if self.waits or items else {"Retry-After": "5"}
-        return self._page(items, place + len(items), headers)
+        return self._page(items, index + len(items), headers)
 
-    def _page(self, items, place, headers=None):
-        body = {"items": items, "next_page_token": None, "cursor": f"c{place}~"}
+    def _page(self, items, index, headers=None):
+        body = {"items": items, "next_page_token": None, "cursor": f"c{index}~"}
         return httpx.Response(200, json=body, headers=headers)
 
     def _old(self, query):

@@ -115,9 +115,9 @@ def disrupted_count(data: Mapping[str, Json], expected: Mapping[str, Json]) -> A
     nodes: list[RunningNode] = []
     rules: dict[str, PoolRules] = {}
     drifted = 0
-    for place, group in enumerate(data["pools"]):
+    for index, group in enumerate(data["pools"]):
         check_fields(group, _GROUP)
-        name = f"pool-{place}"
+        name = f"pool-{index}"
         members = pool_nodes(name, group)
         states = [NodeState() for _ in members]
         budgets = [budget(entry) for entry in group["budgets"]]

@@ -160,11 +160,16 @@ def _offer_types(manifest: Mapping[str, Any]) -> None:
     region = manifest["spec"]["region"]
     for pool in manifest["spec"]["nodePools"]:
         kind = pool["instanceType"]
-        places = {"region": [region], "availability-zone": pool.get("zones", [f"{region}{c}" for c in "abcdef"])}
-        for location_type, locations in places.items():
+        locations_by_type = {
+            "region": [region],
+            "availability-zone": pool.get("zones", [f"{region}{c}" for c in "abcdef"]),
+        }
+        for location_type, locations in locations_by_type.items():
             offerings = INSTANCE_TYPE_OFFERINGS[location_type].setdefault(region, [])
             there = {entry["Location"] for entry in offerings if entry["InstanceType"] == kind}
-            offerings += [{"InstanceType": kind, "Location": place} for place in locations if place not in there]
+            offerings += [
+                {"InstanceType": kind, "Location": location} for location in locations if location not in there
+            ]
 
 
 def things(world: CrashWorld, cluster: Cluster) -> list[Thing]:
@@ -251,18 +256,18 @@ def _check_subnets(standing: Sequence[Thing], cluster: Cluster) -> None:
         raise Different("subnets overlap")
 
 
-def _differences(expected: Any, present: Any, place: str = "") -> Iterator[str]:
+def _differences(expected: Any, present: Any, pointer: str = "") -> Iterator[str]:
     """Places where an expected value differs: of objects only the fields that are given count."""
     if isinstance(expected, Mapping) and isinstance(present, Mapping):
         for name, value in expected.items():
-            yield from _differences(value, present.get(name), f"{place}/{name}")
-        if place == "/labels" and set(expected) != set(present):
-            yield f"{place}: expected {dict(expected)}, came {dict(present)}"
+            yield from _differences(value, present.get(name), f"{pointer}/{name}")
+        if pointer == "/labels" and set(expected) != set(present):
+            yield f"{pointer}: expected {dict(expected)}, came {dict(present)}"
     elif isinstance(expected, list) and isinstance(present, list) and len(expected) == len(present):
         for index, (value, other) in enumerate(zip(expected, present, strict=True)):
-            yield from _differences(value, other, f"{place}/{index}")
+            yield from _differences(value, other, f"{pointer}/{index}")
     elif expected != present:
-        yield f"{place}: expected {_text(expected)}, came {_text(present)}"
+        yield f"{pointer}: expected {_text(expected)}, came {_text(present)}"
 
 
 def _text(value: Any) -> str:

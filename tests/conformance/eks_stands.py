@@ -72,8 +72,8 @@ class Account:
             ("Object", self._storage_classes),
         ):
             for fields in read():
-                place = {} if kind in ("Role", "RolePolicyAttachment", "Object") else {"region": self._region}
-                yield Thing(kind, {**place, **fields})
+                region_field = {} if kind in ("Role", "RolePolicyAttachment", "Object") else {"region": self._region}
+                yield Thing(kind, {**region_field, **fields})
 
     # --- what references lead to --------------------------------------------------------------------------------------
 

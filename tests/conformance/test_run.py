@@ -179,17 +179,17 @@ def test_a_wrong_expectation_of_disruption_fails(number, name):
 
 
 @pytest.mark.parametrize(
-    ("number", "place"),
+    ("number", "section"),
     [
-        *((number, place) for number in range(len(DISRUPTION_CASES)) for place in ("input", "expected")),
+        *((number, section) for number in range(len(DISRUPTION_CASES)) for section in ("input", "expected")),
         *((0, ("input", "budgets", 0)), (3, ("input", "budget")), (10, ("input", "nodes"))),
         (11, ("input", "pools", 0)),
     ],
 )
-def test_an_unknown_field_of_disruption_fails(number, place):
+def test_an_unknown_field_of_disruption_fails(number, section):
     case = deepcopy(DISRUPTION_CASES[number])
     parent = case
-    for step in (place,) if isinstance(place, str) else place:
+    for step in (section,) if isinstance(section, str) else section:
         parent = parent[step]
     parent["surprise"] = 1
     assert "unknown field surprise" in str(run.run_case(case, case["kind"]).problem)

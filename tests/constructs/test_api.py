@@ -95,7 +95,7 @@ def test_an_issuer_that_refuses_says_so_without_the_secret() -> None:
     assert "s3cret" not in str(refusal.value)
 
 
-def test_only_https_is_spoken_and_a_place_that_is_not_reached_may_be_later() -> None:
+def test_only_https_is_spoken_and_a_host_that_is_not_reached_may_be_later() -> None:
     with pytest.raises(StackResourceError, match="https"):
         exchange("GET", "http://example.com/", {}, None)
     with pytest.raises(Busy, match=r"127\.0\.0\.1:1 is not reached"):

@@ -88,7 +88,7 @@ def test_a_field_that_never_changes_replaces_the_cluster_and_its_pool() -> None:
         assert region.product.things() == before
 
 
-def test_a_cluster_with_a_name_of_its_own_is_not_replaced_in_place() -> None:
+def test_a_cluster_with_a_name_of_its_own_is_not_replaced_under_it() -> None:
     with rig() as region:
         stack = region.runner.create("platform", cluster(name="shop"))
         with pytest.raises(StackFailed, match="needs another name") as failure:

@@ -70,7 +70,7 @@ def test_they_stay_where_the_template_keeps_what_is_replaced() -> None:
         assert region.product.things()["NodeProvider"] == ["second"]
 
 
-def test_what_was_made_in_place_of_the_stacks_resource_stays_while_it_is_the_stacks() -> None:
+def test_what_replaced_the_stacks_resource_stays_while_it_is_the_stacks() -> None:
     with rig() as region:
         before = region.product.things()
         first, second = (template_of("NodeProvider", name, {}) for name in ("first", "second"))

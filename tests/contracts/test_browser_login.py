@@ -68,9 +68,9 @@ class Browser:
 
     def returned(self, answer: httpx.Response) -> dict[str, str]:
         assert answer.status_code == 302, answer.text[:500]
-        place = answer.headers["location"]
-        assert place.startswith(f"{self.back}?")
-        return {name: values[0] for name, values in parse_qs(urlsplit(place).query).items()}
+        redirect = answer.headers["location"]
+        assert redirect.startswith(f"{self.back}?")
+        return {name: values[0] for name, values in parse_qs(urlsplit(redirect).query).items()}
 
     def exchange(self, first: str, **changes: str) -> httpx.Response:
         form = {"grant_type": "authorization_code", "client_id": CLIENT, "code": first, "redirect_uri": self.back}
@@ -125,7 +125,7 @@ def test_a_session_logs_in_silently_until_it_is_ended(door: Any, person: Browser
     assert door.post("token", form).json()["error"] == "invalid_grant"
 
 
-def test_a_request_without_a_challenge_or_for_another_place_is_refused(person: Browser) -> None:
+def test_a_request_without_a_challenge_or_for_another_url_is_refused(person: Browser) -> None:
     missing = person.returned(person.ask(code_challenge_method=None, code_challenge=None))
     assert (missing["error"], missing["state"]) == ("invalid_request", "s 1&2")
     plain = person.returned(person.ask(code_challenge_method="plain"))

@@ -59,11 +59,11 @@ class Realm:
 def realm(request: pytest.FixtureRequest, github: tuple[GitHub, dict[str, str]]) -> Iterator[Realm]:
     """The stand-in, then a real Keycloak as the product sets one up."""
     job, variables = github
-    place = urlsplit(variables["ACTIONS_ID_TOKEN_REQUEST_URL"])
+    url = urlsplit(variables["ACTIONS_ID_TOKEN_REQUEST_URL"])
     if request.param == "keycloak":
         server = request.getfixturevalue("keycloak")
         for alias, issuer in (("github", ISSUER), ("aws", AWS)):
-            server.trust(alias, issuer, f"http://{place.netloc}/keys")
+            server.trust(alias, issuer, f"http://{url.netloc}/keys")
         for name, proof in PROGRAMS.items():
             server.add_program(name, "acme", ["stockyard-operator"], proof)
         yield Realm(server.issuer, job.key)

@@ -21,8 +21,8 @@ from local.testing.serving import serving
 from stockyard_client import Client
 from stockyard_client.cli.app import app
 from stockyard_client.cli.context import Context
-from tests.harness import places
-from tests.harness.canaries import Place, canary, disk_key_hits, forms, hits
+from tests.harness import outputs
+from tests.harness.canaries import Output, canary, disk_key_hits, forms, hits
 from tests.harness.canary_requests import (
     SECRET_INPUTS,
     CanaryRun,
@@ -86,7 +86,7 @@ def canary_run(
 
     def call(method: str, path: str, document: Any = None, **more: Any) -> Answer:
         answer = served.call(method, path, document, **more)
-        canary_run.outputs.append(Place("answer", f"of {method} {path}", f"{dict(answer.headers)}\n{answer.text}"))
+        canary_run.outputs.append(Output("answer", f"of {method} {path}", f"{dict(answer.headers)}\n{answer.text}"))
         return answer
 
     key = {"Idempotency-Key": "canary"}
@@ -94,7 +94,7 @@ def canary_run(
     first = call("POST", "/v1/clusters", body(name="canary", secret=given_secret), headers=key)
     again = call("POST", "/v1/clusters", body(name="canary", secret=given_secret), headers=key)
     assert (again.status, again.body) == (202, first.body)
-    canary_run.outputs.append(Place("replay", "of POST /v1/clusters", f"{dict(again.headers)}\n{again.text}"))
+    canary_run.outputs.append(Output("replay", "of POST /v1/clusters", f"{dict(again.headers)}\n{again.text}"))
     assert call("POST", "/v1/clusters?dry_run=true", body(name="canary-dry", secret=given_secret)).status == 200
     second = _command_line(served, canary_run, body, tmp_path_factory.mktemp("canary"))
     refusals(call, canary_run, body, first.body["id"])
@@ -113,7 +113,7 @@ def canary_run(
     assert served.operation(on_cudo["operation_id"])["status"] == "succeeded"
     for path in (f"/v1/clusters/{on_cudo['id']}", f"/v1/operations/{on_cudo['operation_id']}"):
         assert call("GET", path).status == 200, path
-    living = list(places.machines(served))
+    living = list(outputs.machines(served))
     assert living
     assert hits(canary_run.canaries, living) == []  # Before the machines disappear.
     searched_start_script(served, canary_run, on_cudo["id"])
@@ -122,7 +122,7 @@ def canary_run(
     assert served.operation(leaving)["status"] == "succeeded"
     deleted_ids = {first.body["id"], second["id"], on_cudo["id"]}
     served.wait("the last messages on the bus", lambda: deleted_ids <= _deleted_clusters(bus_events()))
-    canary_run.outputs += [Place("message", f"on the bus {event['id']}", json.dumps(event)) for event in bus_events()]
+    canary_run.outputs += [Output("message", f"on the bus {event['id']}", json.dumps(event)) for event in bus_events()]
     return canary_run
 
 
@@ -141,7 +141,7 @@ def _reported(served: Served, canary_run: CanaryRun, cluster_id: str, token: str
         answer = served.call("POST", f"{cluster_path}/ready", report, token=token)
         assert answer.status == status
         canary_run.outputs.append(
-            Place("answer", f"of POST {cluster_path}/ready", f"{dict(answer.headers)}\n{answer.text}")
+            Output("answer", f"of POST {cluster_path}/ready", f"{dict(answer.headers)}\n{answer.text}")
         )
     assert served.call("GET", f"{cluster_path}/kubeconfig?static=true").body["kubeconfig"] == before
     return reported_token
@@ -227,7 +227,7 @@ def _command_line(
         root.removeHandler(log)
         root.setLevel(level)
     assert log.lines, "nothing was logged, so nothing was searched"
-    canary_run.outputs.append(Place("client's log", "at the level DEBUG", "\n".join(log.lines)))
+    canary_run.outputs.append(Output("client's log", "at the level DEBUG", "\n".join(log.lines)))
     return cluster
 
 
@@ -248,7 +248,7 @@ def _commands(
         stamina.instrumentation.set_on_retry_hooks(None)
         assert result.exit_code == code, result.output
         output = f"{result.stdout}\n{result.stderr}\n{result.exception!r}"
-        canary_run.outputs.append(Place("command line", " ".join(arguments), output))
+        canary_run.outputs.append(Output("command line", " ".join(arguments), output))
         return result.stdout
 
     create = ("cluster", "create", "-f", "-", "-o", "json")
@@ -280,7 +280,7 @@ def _sdk(served: Served, canary_run: CanaryRun, body: Callable[..., dict[str, An
             client.clusters.create(body(name="canary-made", secret=secret))
         objects = [client, client.clusters, *client.clusters.list(), *client.accounts.list()]
         text = "\n".join(f"{printed!r} {printed}" for printed in [*objects, caught.value, vars(caught.value)])
-        canary_run.outputs.append(Place("SDK", "objects and errors", text))
+        canary_run.outputs.append(Output("SDK", "objects and errors", text))
 
 
 # --- the tests -------------------------------------------------------------------------------------------------------
@@ -294,21 +294,21 @@ KINDS = (
 def test_no_canary_leaks_anywhere(
     served: Served, canary_run: CanaryRun, record_property: Callable[[str, object], None]
 ) -> None:
-    searched = [*places.everywhere(served), *canary_run.outputs]
+    searched = [*outputs.everywhere(served), *canary_run.outputs]
     leaks = hits(canary_run.canaries, searched)
-    counts = Counter(place.kind for place in searched)
+    counts = Counter(output.kind for output in searched)
     figure = {
         "canaries": len(canary_run.canaries),
         "forms": sum(len(forms(value)) for value in canary_run.canaries.values()),
         "places": dict(sorted(counts.items())),
-        "characters": sum(len(place.text) for place in searched),
+        "characters": sum(len(output.text) for output in searched),
         "hits": len(leaks),
     }
     record_property("figure:canary", figure)
     assert leaks == []
     assert disk_key_hits(canary_run.disk_key_digest, searched) == []
     assert set(counts) == set(KINDS), "a kind of place was not searched"
-    names = " ".join(place.name for place in searched)
+    names = " ".join(output.name for output in searched)
     for name in (
         "stockyard-dev-clusters.log",
         "T#acme#Idempotency",
@@ -366,12 +366,12 @@ def leaked_canary(served: Served) -> Iterator[str]:
 
 
 def test_a_deliberate_leak_is_detected(served: Served, canary_run: CanaryRun, leaked_canary: str) -> None:
-    places_of_leak = {line.removeprefix("it in ") for line in hits({"it": leaked_canary}, places.everywhere(served))}
+    outputs_of_leak = {line.removeprefix("it in ") for line in hits({"it": leaked_canary}, outputs.everywhere(served))}
     prefixes = ("log planted.log", "record T#nobody#Planted 1", "stream ", "message canary-bus ", "execution planted")
     for prefix in (*prefixes, "history planted", "description of secret planted", "user data i-"):
-        assert any(place.startswith(prefix) for place in places_of_leak), prefix
+        assert any(output.startswith(prefix) for output in outputs_of_leak), prefix
     key = base64.b64encode(bytes(range(64))).decode()
-    places_with_key = [Place("log", "of a machine", f"luksFormat {text}") for text in (key, json.dumps({"key": key}))]
-    assert len(disk_key_hits(hashlib.sha256(key.encode()).hexdigest(), places_with_key)) == 2
-    leak = [Place("answer", "of GET /v1/clusters", json.dumps({"secret": canary_run.canaries["given client secret"]}))]
+    outputs_with_key = [Output("log", "of a machine", f"luksFormat {text}") for text in (key, json.dumps({"key": key}))]
+    assert len(disk_key_hits(hashlib.sha256(key.encode()).hexdigest(), outputs_with_key)) == 2
+    leak = [Output("answer", "of GET /v1/clusters", json.dumps({"secret": canary_run.canaries["given client secret"]}))]
     assert hits(canary_run.canaries, leak) == ["given client secret in answer of GET /v1/clusters"]

@@ -188,27 +188,27 @@ def test_many_schedulers_at_once_bind_each_claim_once(
     In every round as many claims are bound as there are slots, no claim is lost, and the slot counter agrees. At the
     end no claim was ever bound twice.
     """
-    rounds, batch, places, schedulers = (200, BATCH, 3, SCHEDULERS) if soaking else (2, 2, 3, 4)
+    rounds, batch, slots, schedulers = (200, BATCH, 3, SCHEDULERS) if soaking else (2, 2, 3, 4)
     claims.provider("contested", _type("c", 0.0001, 0))
     last = _last_event(served)
     bound: list[str] = []
     for first in range(0, rounds, batch):
         prefix = f"round-{first}-"
         with ThreadPoolExecutor(CLIENTS) as pool:
-            names = [f"{prefix}{index}" for index in range(batch * (places + 1))]
+            names = [f"{prefix}{index}" for index in range(batch * (slots + 1))]
             claim_ids = set(pool.map(lambda n: str(claims.make(n, provider="contested")["id"]), names))
         for number in range(1, batch + 1):
-            _places(served, number * places)
+            _slots(served, number * slots)
             for _minute in range(PASSES):
                 _pass(served, schedulers)
-                if _bound(claims, prefix) >= number * places:
+                if _bound(claims, prefix) >= number * slots:
                     break
-            bound_now = _placed(claims, prefix, claim_ids, number * places)
+            bound_now = _placed(claims, prefix, claim_ids, number * slots)
         bound += bound_now
-        _places(served, 0)
+        _slots(served, 0)
         claims.remove(prefix)
         assert served.call("GET", "/v1/node-types/contested.c").body["capacity"]["claimed"] == 0
-    assert len(set(bound)) == len(bound) == rounds * places
+    assert len(set(bound)) == len(bound) == rounds * slots
     scheduled = Counter(subject for subject, reason in _events_after(served, last) if reason == "Scheduled")
     assert {claim_id: scheduled[claim_id] for claim_id in bound if scheduled[claim_id] != 1} == {}, (
         "a claim was bound twice"
@@ -218,14 +218,14 @@ def test_many_schedulers_at_once_bind_each_claim_once(
         {
             "rounds": rounds,
             "schedulers": schedulers,
-            "claims": rounds * (places + 1),
+            "claims": rounds * (slots + 1),
             "bound": len(bound),
             "twice": sum(times - 1 for times in scheduled.values()),
         },
     )
 
 
-def _places(served: Served, count: int) -> None:
+def _slots(served: Served, count: int) -> None:
     """Sets the capacity of the contested type. A binding at the same time does not change the provider's version."""
     spec = {"nodeTypes": [_type("c", 0.0001, count)]}
     answer = served.change("PATCH", "/v1/node-providers/contested", {"spec": spec})
@@ -255,15 +255,15 @@ def _bound(claims: Claims, prefix: str) -> int:
     return sum(claim["type"] == "contested.c" for claim in claims.named(prefix))
 
 
-def _placed(claims: Claims, prefix: str, claim_ids: set[str], places: int) -> list[str]:
+def _placed(claims: Claims, prefix: str, claim_ids: set[str], slots: int) -> list[str]:
     """The bound claims. Checks that they are as many as there are slots, and that all others still wait."""
     listed = claims.named(prefix)
     assert {claim["id"] for claim in listed} == claim_ids
     placed = [claim["id"] for claim in listed if claim["type"] == "contested.c"]
     summary = [(claim["name"], claim["type"], claim["reason"]) for claim in listed]
-    assert len(placed) == places, summary
+    assert len(placed) == slots, summary
     assert all(claim["reason"] == "NoCapacity" for claim in listed if not claim["type"]), summary
-    assert claims.served.call("GET", "/v1/node-types/contested.c").body["capacity"]["claimed"] == places
+    assert claims.served.call("GET", "/v1/node-types/contested.c").body["capacity"]["claimed"] == slots
     return placed
 
 

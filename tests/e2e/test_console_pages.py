@@ -273,7 +273,7 @@ def test_tabs_of_one_person_share_one_waiting_request(person: ConsolePerson, api
         tab.close()
 
 
-def test_refusals_stand_in_their_place_and_the_page_goes_on(person: ConsolePerson, api: ContractApi) -> None:
+def test_refusals_stand_in_their_part_and_the_page_goes_on(person: ConsolePerson, api: ContractApi) -> None:
     problem = {"detail": "The table is busy.", "status": 503, "request_id": "req-1", "retryable": True}
     api.answers["GetCosts"] = lambda _: (503, problem)
     person.go("costs")

@@ -112,7 +112,7 @@ def test_a_day_by_the_command_line(terminal: Terminal, document: str, watch: Run
     assert any(line.startswith(f"{NAME} - 0.0000 0.00") for line in spent.lines), spent.text
 
     rows = [line.split()[1] for line in watch.interrupt().text.splitlines() if line.startswith(f"{NAME} ")]
-    states = [state for place, state in enumerate(rows) if place == 0 or rows[place - 1] != state]
+    states = [state for index, state in enumerate(rows) if index == 0 or rows[index - 1] != state]
     assert states[:5] == ["preparing", "failed", "preparing", "ready", "deleting"]
 
 

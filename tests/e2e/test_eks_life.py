@@ -116,13 +116,13 @@ def api(served: Served, cluster: dict[str, Any]) -> Iterator[KubernetesApi]:
     path = f"/v1/clusters/{cluster['id']}"
     answer = served.call("GET", f"{path}/kubeconfig")
     assert answer.status == 200, answer.text
-    place = yaml.safe_load(answer.body["kubeconfig"])["clusters"][0]["cluster"]
+    endpoint = yaml.safe_load(answer.body["kubeconfig"])["clusters"][0]["cluster"]
 
     def token() -> str:
         return str(served.call("POST", f"{path}/token").body["status"]["token"])
 
-    assert b"CERTIFICATE" in base64.b64decode(place["certificate-authority-data"])
-    api = KubernetesApi(place["server"], place["certificate-authority-data"], token)
+    assert b"CERTIFICATE" in base64.b64decode(endpoint["certificate-authority-data"])
+    api = KubernetesApi(endpoint["server"], endpoint["certificate-authority-data"], token)
     yield api
     api.close()
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from local.aws.accounts import ACME_ACCOUNT, REGION
 from stockyard.domain.clusters import overlay
 from stockyard.providers.clouds.cudo.client import Cudo
-from tests.harness import places
+from tests.harness import outputs
 from tests.harness.canaries import hits
 
 if TYPE_CHECKING:
@@ -140,11 +140,11 @@ def test_private_keys_stay_on_their_machines(served: Served, cluster: dict[str, 
         ).decode()
         for key in keys.values()
     }
-    searched = [*places.everywhere(served)]
+    searched = [*outputs.everywhere(served)]
     assert hits(keys, searched) == []
-    assert {place.kind for place in searched} >= {"record", "log", "user data", "start script", "stream", "history"}
+    assert {output.kind for output in searched} >= {"record", "log", "user data", "start script", "stream", "history"}
     # The public ones are found: in the table of the overlay's machines, at least.
-    table = "".join(place.text for place in searched if place.kind == "record")
+    table = "".join(output.text for output in searched if output.kind == "record")
     assert sum(key in table for key in publics) >= 3, cluster["id"]
 
 

@@ -258,16 +258,16 @@ def test_change_among_a_thousand_machines_costs_little_and_loses_nothing(
     script.write_text(f"import sys\nsys.path.insert(0, {str(PROGRAM.parent)!r})\n{THOUSAND}")
     secrets = {name: run("wg", "genkey") for name in ("m", "n")}
     publics = {name: run("wg", "pubkey", text=secret).strip() for name, secret in secrets.items()}
-    places = {}
+    addresses = {}
     for name, secret in secrets.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "overlay.key").write_text(secret)
         world.space(name)
-        places[name] = world.public_address()
-        world.wire(name, "net", places[name], None)
+        addresses[name] = world.public_address()
+        world.wire(name, "net", addresses[name], None)
     device = f"{world.mark}-n"
     world.inside("n", "wireguard-go", device)
-    peer = f"peer {publics['m']} allowed-ips 100.64.0.0/17 endpoint {places['m']}:51999 persistent-keepalive 1"
+    peer = f"peer {publics['m']} allowed-ips 100.64.0.0/17 endpoint {addresses['m']}:51999 persistent-keepalive 1"
     world.inside("n", "wg", "set", device, "private-key", str(tmp_path / "n/overlay.key"), *peer.split())
     world.inside("n", "ip", "address", "add", "100.64.3.1/16", "dev", device)
     world.inside("n", "ip", "link", "set", device, "mtu", "1420", "up")

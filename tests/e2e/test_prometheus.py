@@ -102,9 +102,9 @@ def prometheus(
     (folder / "secret").write_text(add_program(served, login["client_id"], ["stockyard-viewer"]))
     login["client_secret_file"] = str(folder / "secret")
     login["token_url"] = f"{served.issuer}/protocol/openid-connect/token"
-    place = urllib.parse.urlsplit(served.environment["STOCKYARD_URL"])
-    scrape["scheme"], scrape["scrape_interval"], scrape["scrape_timeout"] = place.scheme, "2s", "2s"
-    scrape["static_configs"][0]["targets"] = [place.netloc]
+    url = urllib.parse.urlsplit(served.environment["STOCKYARD_URL"])
+    scrape["scheme"], scrape["scrape_interval"], scrape["scrape_timeout"] = url.scheme, "2s", "2s"
+    scrape["static_configs"][0]["targets"] = [url.netloc]
     configuration["global"] = {"evaluation_interval": "1s"}
     running = Prometheus(folder, configuration)
     try:

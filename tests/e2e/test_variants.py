@@ -93,8 +93,8 @@ def shared_network(ec2: Any) -> dict[str, Any]:
     ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
     private, public = (ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"] for _ in range(2))
     for number, zone in enumerate(ZONES):
-        for table, place in ((private, number), (public, number + 10)):
-            answer = ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.9.{place}.0/24", AvailabilityZone=zone)
+        for table, subnet_index in ((private, number), (public, number + 10)):
+            answer = ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.9.{subnet_index}.0/24", AvailabilityZone=zone)
             subnet = answer["Subnet"]["SubnetId"]
             ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
     nat = ec2.create_nat_gateway(SubnetId=subnet, ConnectivityType="private")["NatGateway"]["NatGatewayId"]

@@ -49,8 +49,8 @@ def test_an_example_is_refused_by_name_or_gives_a_node_of_each_type(name: str) -
     yard = yard_of(DOCUMENTS[name])
     faults = {each.pointer: each.detail for each in findings(yard.provider, yard.host.account) if not each.warning}
     if name in REFUSED:
-        place, words = REFUSED[name]
-        assert words in faults[place]
+        pointer, words = REFUSED[name]
+        assert words in faults[pointer]
         return
     assert faults == {}
     assert yard.judged() == {}

@@ -25,9 +25,9 @@ HANDLERS = (clusters_handler, claims_handler, providers_handler, pools_handler, 
 
 def module_of(path: str) -> ModuleType:
     """The handler that serves a path."""
-    places = {"/usage": pools_handler, "/node-claims": claims_handler, "/node-types": providers_handler}
-    places |= {"/node-providers": providers_handler, "/costs": records_handler, "/operations": records_handler}
-    return next((module for part, module in places.items() if part in path), clusters_handler)
+    handlers = {"/usage": pools_handler, "/node-claims": claims_handler, "/node-types": providers_handler}
+    handlers |= {"/node-providers": providers_handler, "/costs": records_handler, "/operations": records_handler}
+    return next((module for part, module in handlers.items() if part in path), clusters_handler)
 
 
 @pytest.fixture

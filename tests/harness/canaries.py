@@ -21,7 +21,7 @@ STEM_LETTERS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Output:
     """A text that somebody may read. ``kind`` says what it is: a log, a record, an answer."""
 
     kind: str
@@ -63,24 +63,24 @@ def _in_base64(value: str) -> frozenset[str]:
     return frozenset(texts)
 
 
-def hits(canaries: Mapping[str, str], places: Iterable[Place]) -> list[str]:
+def hits(canaries: Mapping[str, str], outputs: Iterable[Output]) -> list[str]:
     """``canary in place`` for each canary that a place contains in any form."""
     forms_of_canaries = {name: forms(value) for name, value in canaries.items()}
     return [
-        f"{name} in {place.kind} {place.name}"
-        for place in places
+        f"{name} in {output.kind} {output.name}"
+        for output in outputs
         for name, shapes in forms_of_canaries.items()
-        if any(shape in place.text for shape in shapes)
+        if any(shape in output.text for shape in shapes)
     ]
 
 
-def disk_key_hits(digest: str, places: Iterable[Place]) -> list[str]:
+def disk_key_hits(digest: str, outputs: Iterable[Output]) -> list[str]:
     """The places that contain the disk's key whose SHA-256 this is: the key itself is known to its machine alone."""
     return [
-        f"a disk's key in {place.kind} {place.name}"
-        for place in places
+        f"a disk's key in {output.kind} {output.name}"
+        for output in outputs
         if any(
             hashlib.sha256(key.encode()).hexdigest() == digest
-            for key in DISK_KEY.findall(place.text.replace("\\/", "/"))
+            for key in DISK_KEY.findall(output.text.replace("\\/", "/"))
         )
     ]

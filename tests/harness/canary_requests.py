@@ -13,8 +13,8 @@ from local.machines.programs import MACHINE_CONFIG, VAULT_CONFIG, script_files
 from local.machines.virtual_machines import START_SCRIPT
 from stockyard.domain.clusters.join_tokens import certificate_key, renewal_token
 from stockyard.machines.on_machine.stockyard_machine_member import encryption
-from tests.harness import places
-from tests.harness.canaries import MARKS, Place, canary, hits
+from tests.harness import outputs
+from tests.harness.canaries import MARKS, Output, canary, hits
 
 if TYPE_CHECKING:
     from local.testing.serving import Answer, Served
@@ -51,7 +51,7 @@ class CanaryRun:
     """The canaries, and all outputs of the product that must not contain one of them."""
 
     canaries: dict[str, str] = field(default_factory=dict)
-    outputs: list[Place] = field(default_factory=list)
+    outputs: list[Output] = field(default_factory=list)
     disk_key_digest: str = ""
     """SHA-256 of the key of the encrypted disk."""
 
@@ -233,13 +233,13 @@ def sealing_keys(canary_run: CanaryRun, clusters: dict[str, str]) -> None:
 
 def searched_start_script(served: Served, canary_run: CanaryRun, cluster_id: str) -> None:
     """The machine's token and its token for one request to the Vault stand in its start script alone."""
-    (script,) = [place for place in places.start_scripts(served) if cluster_id in place.text]
+    (script,) = [output for output in outputs.start_scripts(served) if cluster_id in output.text]
     assert hits(canary_run.canaries, [script]) == []
     files = script_files(served.home.joinpath("machines", script.name, START_SCRIPT).read_text(encoding="utf-8"))
     tokens, vault = (json.loads(files[path]) for path in (MACHINE_CONFIG, VAULT_CONFIG))
     own = {"token of a machine on Cudo": tokens["token"], "machine's token for the Vault": vault["wrapped_secret_id"]}
     canary_run.disk_key_digest = served.home.joinpath("machines", script.name, "disk").read_text(encoding="utf-8")
-    elsewhere = [place for place in places.everywhere(served) if place.kind != "start script"]
+    elsewhere = [output for output in outputs.everywhere(served) if output.kind != "start script"]
     assert hits(own, [*elsewhere, *canary_run.outputs]) == []
     assert len(hits(own, [script])) == len(own), "the search looks into the script"
     canary_run.canaries |= own
@@ -247,5 +247,5 @@ def searched_start_script(served: Served, canary_run: CanaryRun, cluster_id: str
         canary_run.canaries["key of machines' tokens"].encode(), cluster_id
     )
     for secret in own.values():
-        script = Place(script.kind, script.name, script.text.replace(secret, ""))
+        script = Output(script.kind, script.name, script.text.replace(secret, ""))
     canary_run.outputs.append(script)

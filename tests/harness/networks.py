@@ -200,8 +200,8 @@ table ip filter {{
         where = {"host": LIST_AT, "port": 6443}
         (folder / "endpoint.json").write_text(json.dumps(where))
         own = f"100.64.0.{len(self.machines) + 1}"
-        places = (f"{address}:{PORT}",) if hub else ()
-        self.machines[name] = Machine(name, space, folder, own, key, hub, places)
+        endpoints = (f"{address}:{PORT}",) if hub else ()
+        self.machines[name] = Machine(name, space, folder, own, key, hub, endpoints)
         return self.machines[name]
 
     # --- the list and the programs ------------------------------------------------------------------------------------

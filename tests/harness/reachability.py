@@ -93,8 +93,8 @@ class Network:
 
     def _balancer_doors(self, source: IPv4Address) -> Iterator[Door]:
         for balancer in self.balancers:
-            places = {zone["SubnetId"] for zone in balancer["AvailabilityZones"]}
-            if balancer["Scheme"] != "internet-facing" or not any(map(self._is_public, places)):
+            subnets = {zone["SubnetId"] for zone in balancer["AvailabilityZones"]}
+            if balancer["Scheme"] != "internet-facing" or not any(map(self._is_public, subnets)):
                 continue
             own = frozenset(balancer.get("SecurityGroups") or ())
             for listener in self.listeners[balancer["LoadBalancerArn"]]:

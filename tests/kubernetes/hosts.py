@@ -58,8 +58,8 @@ class RealHost(KubernetesHost):
     def clear(self) -> None:
         """Remove the objects that carry our marks, and give every right."""
         for kind in ("configmaps", "secrets"):
-            for place in self.objects(kind):
-                self.plane.kubectl("delete", kind, place.partition("/")[2], "-n", NAMESPACE, "--ignore-not-found")
+            for object_name in self.objects(kind):
+                self.plane.kubectl("delete", kind, object_name.partition("/")[2], "-n", NAMESPACE, "--ignore-not-found")
         roles = [each for each in host_template.documents([NAMESPACE], self.features) if each["kind"] == "Role"]
         self.apply(roles)
 

@@ -50,8 +50,8 @@ def evict(rig: ContractRig, name: str, namespace: str = "web") -> HttpResponse:
 )
 def test_server_side_apply_checks_the_schema(rig: ContractRig, members: Any, text: str) -> None:
     answer = status(apply(rig, "one", config(**members)), 500)
-    place = f"{NAMESPACE}/site; /v1, Kind=ConfigMap"
-    assert answer["message"] == f"failed to create typed patch object ({place}): {text}"
+    subject = f"{NAMESPACE}/site; /v1, Kind=ConfigMap"
+    assert answer["message"] == f"failed to create typed patch object ({subject}): {text}"
     assert "reason" not in answer
 
 

@@ -95,8 +95,10 @@ class RealYard(Lent, RealHost):
 
     def clear(self) -> None:
         """Remove what is ours; hosts go by themselves."""
-        for place in self.objects("secrets"):
-            self.plane.kubectl("delete", "secrets", place.partition("/")[2], "-n", NAMESPACE, "--ignore-not-found")
+        for object_name in self.objects("secrets"):
+            self.plane.kubectl(
+                "delete", "secrets", object_name.partition("/")[2], "-n", NAMESPACE, "--ignore-not-found"
+            )
 
     def close(self) -> None:
         """Leave nothing to the next test."""

@@ -47,12 +47,12 @@ def ask(
     return rig.ask(method, path, body, content_type)
 
 
-def place(document: Any) -> str:
+def subject(document: Any) -> str:
     return f"{VMS if document['kind'] == VM else HOSTS}/{document['metadata']['name']}"
 
 
 def apply(rig: ContractRig, document: Any, query: str = "", part: str = "") -> HttpResponse:
-    return ask(rig, "PATCH", f"{place(document)}{part}{AS_US}{query}", document, APPLY)
+    return ask(rig, "PATCH", f"{subject(document)}{part}{AS_US}{query}", document, APPLY)
 
 
 def stored(answer: HttpResponse, status: int = 200) -> Any:
@@ -61,7 +61,7 @@ def stored(answer: HttpResponse, status: int = 200) -> Any:
     return document
 
 
-def test_server_side_apply_refuses_what_has_no_place_by_500(served: ContractRig) -> None:
+def test_server_side_apply_refuses_what_has_no_field_by_500(served: ContractRig) -> None:
     for document, fault in NOT_APPLIED:
         answer = stored(apply(served, document), 500)
         assert answer["message"] == f"{TYPED}{fault}"

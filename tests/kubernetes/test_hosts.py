@@ -59,7 +59,7 @@ def world(request: pytest.FixtureRequest, host: RealHost, monkeypatch: pytest.Mo
         block = {"clusterRef": {"cluster": NUMBER, "namespace": NAMESPACE}, "launchSeconds": 5, "nodeTypes": types}
 
         def machines() -> list[str]:
-            return [place.partition("/")[2] for place in host.objects("configmaps")]
+            return [object_name.partition("/")[2] for object_name in host.objects("configmaps")]
 
         spec = {"configMap": block}
         return Case(source, spec, "global", machines, full, cloud=host.cloud(), clock=host.clock, account=host.account)

@@ -112,8 +112,8 @@ def machines(rig: RealRig) -> Iterator[Machines]:
 
 def labels_itself(rig: RealRig, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kubelet of worker-1 may say on its own Node, and on no other, that its machine ends."""
-    folder, place = rig.plane.folder, urlsplit(rig.plane.url)
-    endpoint = {"host": place.hostname, "port": place.port, "node_name": "worker-1"}
+    folder, url = rig.plane.folder, urlsplit(rig.plane.url)
+    endpoint = {"host": url.hostname, "port": url.port, "node_name": "worker-1"}
     paths = {"AUTHORITY": "pki/ca.crt", "KUBELET": "worker-1.pem", "ENDPOINT": "endpoint.json"}
     for name, path in paths.items():
         monkeypatch.setattr(stockyard_near, name, str(folder / path))

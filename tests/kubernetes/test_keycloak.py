@@ -31,7 +31,7 @@ DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 
 
 @dataclass(frozen=True)
-class Place:
+class Rig:
     """A realm as the product sets it up, and one of its two clusters."""
 
     plane: ControlPlane
@@ -84,7 +84,7 @@ def confirm(url: str, person: str, password: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     if reason := missing():
         pytest.skip(reason)
     authority = Authority(tmp_path_factory.mktemp("keycloak") / "pki", "realm")
@@ -117,7 +117,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             )
             folder = tmp_path_factory.mktemp("plane")
             with ControlPlane(folder, documents, state / program.API_FOLDER, trust).running() as plane:
-                yield Place(plane, server.issuer, audiences, passwords)
+                yield Rig(plane, server.issuer, audiences, passwords)
         finally:
             server.stop()
 
@@ -128,11 +128,11 @@ def audience(program: Any, machine: dict[str, str]) -> str:
     return str(configured)
 
 
-def test_a_person_of_the_tenant_logs_in_to_a_cluster_and_to_no_other(place: Place) -> None:
-    assert place.name_of(place.id_token("ann", CLIENT)) == "oidc:ann"
-    assert place.audiences[CLIENT] != place.audiences[NEIGHBOUR]
-    assert place.name_of(place.id_token("ann", NEIGHBOUR)) is None
+def test_a_person_of_the_tenant_logs_in_to_a_cluster_and_to_no_other(rig: Rig) -> None:
+    assert rig.name_of(rig.id_token("ann", CLIENT)) == "oidc:ann"
+    assert rig.audiences[CLIENT] != rig.audiences[NEIGHBOUR]
+    assert rig.name_of(rig.id_token("ann", NEIGHBOUR)) is None
 
 
-def test_a_person_of_another_tenant_is_refused(place: Place) -> None:
-    assert place.name_of(place.id_token("gil", CLIENT)) is None
+def test_a_person_of_another_tenant_is_refused(rig: Rig) -> None:
+    assert rig.name_of(rig.id_token("gil", CLIENT)) is None

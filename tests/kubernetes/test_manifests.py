@@ -85,8 +85,8 @@ def test_the_device_plugin_runs_on_nodes_with_gpus_alone(web: Cluster, tmp_path:
     labels = "name=nvidia-device-plugin-ds"
 
     def nodes_with_plugin() -> list[str]:
-        places = ("-o", "jsonpath={.items[*].spec.nodeName}")
-        return kubectl("get", "pods", "-n", "kube-system", "-l", labels, *places).stdout.split()
+        output_options = ("-o", "jsonpath={.items[*].spec.nodeName}")
+        return kubectl("get", "pods", "-n", "kube-system", "-l", labels, *output_options).stdout.split()
 
     try:
         assert until(nodes_with_plugin) == ["with-gpu"]

@@ -41,8 +41,8 @@ def rig(real_rig: RealRig) -> Iterator[RealRig]:
 
 def _as_machine(rig: RealRig, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the machine's own program be the machine of that node."""
-    folder, place = rig.plane.folder, urlsplit(rig.plane.url)
-    (folder / "endpoint.json").write_text(json.dumps({"host": place.hostname, "port": place.port}))
+    folder, url = rig.plane.folder, urlsplit(rig.plane.url)
+    (folder / "endpoint.json").write_text(json.dumps({"host": url.hostname, "port": url.port}))
     monkeypatch.setattr(peers, "STATE", str(folder))
     monkeypatch.setattr(peers, "AUTHORITY", str(folder / "pki/ca.crt"))
     monkeypatch.setattr(peers, "KUBELET", str(folder / f"{name}.pem"))

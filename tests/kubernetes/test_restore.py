@@ -39,8 +39,8 @@ def volume(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in (state / "client.json", state / "endpoint", root / "user-data.txt"):
         path.write_text("{}")
     script = cloud_config.program("snapshot.sh").text
-    places = {"/var/lib/control-plane": root / "volume", "/etc/kubernetes/pki": plane.folder / "pki"}
-    for there, here in {**places, "/etc/stockyard": state, "/var/lib/cloud/instance": root}.items():
+    folders = {"/var/lib/control-plane": root / "volume", "/etc/kubernetes/pki": plane.folder / "pki"}
+    for there, here in {**folders, "/etc/stockyard": state, "/var/lib/cloud/instance": root}.items():
         script = script.replace(there, str(here))
     environment = {
         "PATH": f"{root}/bin:{os.environ['PATH']}",

@@ -115,8 +115,8 @@ class RealVirtualMachines(WithKubeVirt, RealHost):
             return
         for resource in RESOURCES:
             root = f"/apis/{_GROUPS[resource]}" if resource in _GROUPS else "/api/v1"
-            for place in self.objects(resource):
-                path = f"{root}/namespaces/{NAMESPACE}/{resource}/{place.partition('/')[2]}"
+            for object_name in self.objects(resource):
+                path = f"{root}/namespaces/{NAMESPACE}/{resource}/{object_name.partition('/')[2]}"
                 with suppress(Refused):  # it went with its owner, or with its finalizers
                     self.caller.call("PATCH", path, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
                     self.caller.call("DELETE", path)
@@ -174,13 +174,13 @@ def test_the_real_schema_names_the_field_where_it_was_written(host: RealVirtualM
     novelty = {"spec": {**base["spec"], "novelty": 1}}
     assert judged(small, virtualMachineTemplate=novelty) == ["/spec/virtualMachineTemplate/spec/novelty"]
     inner = "spec/template/spec"
-    for change, place in (
+    for change, pointer in (
         ({"volumes": [{"name": "a", "emptyDisk": {"capacity": "1Gi"}, "size": 1}]}, f"{inner}/volumes/0/size"),
         ({"domain": {"memory": {"guest": "lots"}}}, f"{inner}/domain/memory/guest"),
         ({"terminationGracePeriodSeconds": "5"}, f"{inner}/terminationGracePeriodSeconds"),
     ):
         entry = {**small, "mergeVirtualMachineTemplate": {"spec": {"template": {"spec": change}}}}
-        assert judged(entry) == [f"/spec/nodeTypes/0/mergeVirtualMachineTemplate/{place}"]
+        assert judged(entry) == [f"/spec/nodeTypes/0/mergeVirtualMachineTemplate/{pointer}"]
     assert host.objects("virtualmachines") == {}
     missing = judged(small, clusterRef={"cluster": "3", "namespace": NAMESPACE})
     assert missing == []

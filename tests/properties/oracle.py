@@ -35,7 +35,7 @@ def possible(problem: dict[str, Any], claim: dict[str, Any], free: dict[str, int
     for kind in problem["kinds"]:
         if not suits(problem, claim, kind) or (kind["limited"] and free.get(kind["name"], 0) < 1):
             continue
-        for place, offering in enumerate(kind["offerings"]):
+        for index, offering in enumerate(kind["offerings"]):
             if not meets(entries(claim, CAPACITY), [offering["capacity_type"]]):
                 continue
             if offering["capacity_type"] != "on-demand" and not entries(claim, CAPACITY) and not claim.get("bids"):
@@ -48,7 +48,7 @@ def possible(problem: dict[str, Any], claim: dict[str, Any], free: dict[str, int
                 and not (zone == "*" and refused_as_asked(problem, claim, kind["name"], offering["capacity_type"]))
             )
             if zones:
-                ways.append((price(claim, kind, offering), kind["name"], offering["capacity_type"], place, zones))
+                ways.append((price(claim, kind, offering), kind["name"], offering["capacity_type"], index, zones))
     ways.sort()
     if excludes_only(entries(claim, ARCH)):
         likely_ways = [way for way in ways if has_image(problem, claim.get("likely", {}), way[1])]

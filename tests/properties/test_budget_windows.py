@@ -177,6 +177,6 @@ def test_what_remains_never_rises_when_a_node_goes(entries, nodes, now):
     budgets = [budget(each) for each in entries]
     before = remaining(budgets, "Empty", nodes, now)
     assert before >= 0
-    for place, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         going = NodeState(node.managed, node.initialized, node.ready, True, node.terminated)
-        assert remaining(budgets, "Empty", [*nodes[:place], going, *nodes[place + 1 :]], now) <= before
+        assert remaining(budgets, "Empty", [*nodes[:index], going, *nodes[index + 1 :]], now) <= before

@@ -86,18 +86,18 @@ def test_every_field_that_can_be_said_is_drawn(seed: int) -> None:
     assert undrawn(EksSettings, [{"mirror": True, "node_groups": [{"name": "a"}]}])[:1] == ["region_name"]
 
 
-def undrawn(model: type[BaseModel], documents: Sequence[Any], place: str = "") -> list[str]:
+def undrawn(model: type[BaseModel], documents: Sequence[Any], pointer: str = "") -> list[str]:
     """The fields of the model, and of the models within, that none of the documents has."""
     names: list[str] = []
     for name, part in model.model_fields.items():
         spellings = {name, to_camel(name)}
         drawn_values = [document[key] for document in documents for key in spellings & document.keys()]
         if not drawn_values:
-            names.append(f"{place}{name}")
+            names.append(f"{pointer}{name}")
         entries = [entry for value in drawn_values for entry in (value if isinstance(value, list) else [value])]
         objects = [entry for entry in entries if isinstance(entry, Mapping)]
         for inner in models_of(part.annotation):
-            names += undrawn(inner, objects, f"{place}{name}/") if objects else []
+            names += undrawn(inner, objects, f"{pointer}{name}/") if objects else []
     return names
 
 

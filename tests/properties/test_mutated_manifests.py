@@ -64,15 +64,15 @@ TEXTS = ("!!bool ", "!!int ", "&a ", "*a", "? ", "- ", "\t", "---\n", "'", '"', 
 """What comes into the text of a manifest."""
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def paths_of(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The paths of all parts of a document."""
     below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, part in below for place in places(part, (*path, key)))]
+    return [path, *(inner_path for key, part in below for inner_path in paths_of(part, (*path, key)))]
 
 
 def with_one_change(document: Any, chance: Random) -> Any:
     """The document with one part replaced, removed, repeated, or one name more."""
-    path = chance.choice(places(document))
+    path = chance.choice(paths_of(document))
     if not path:
         return chance.choice(VALUES)
     whole = deepcopy(document)
@@ -87,7 +87,7 @@ def with_one_change(document: Any, chance: Random) -> Any:
     elif act == 2:
         parent[path[-1]] = [deepcopy(parent[path[-1]]) for _ in range(2)]
     elif act == 3:
-        other = chance.choice(places(document)[1:])
+        other = chance.choice(paths_of(document)[1:])
         part: Any = document
         for step in other:
             part = part[step]
@@ -100,8 +100,8 @@ def with_one_change(document: Any, chance: Random) -> Any:
 def broken_text(document: Any, chance: Random) -> bytes:
     """The document as YAML with something in it that does not belong there."""
     text = yaml.safe_dump(document, allow_unicode=True)
-    place = chance.randrange(len(text))
-    return (text[:place] + chance.choice(TEXTS) + text[place:]).encode(errors="surrogatepass")
+    index = chance.randrange(len(text))
+    return (text[:index] + chance.choice(TEXTS) + text[index:]).encode(errors="surrogatepass")
 
 
 def outcome(nodes: Nodes, parse: Callable[[], Any]) -> str:

@@ -18,7 +18,7 @@ from stockyard.domain.models.clusters.profiles import ClusterProfileCreate
 from stockyard.errors import StockyardError
 from stockyard.operations.profiles import profiles
 from stockyard.operations.services import Services
-from tests.properties.test_mutated_pods import VALUES, changed, places
+from tests.properties.test_mutated_pods import VALUES, changed, paths_of
 from tests.unit.operations.conftest import make_world
 
 FEW, MANY = 500, 20_000
@@ -87,7 +87,7 @@ def broken(chance: Random) -> dict[str, Any]:
     for _ in range(chance.choice((1, 1, 2))):
         at: tuple[str | int, ...] = chance.choice(TEXTS)
         if chance.random() < 0.5:
-            at = chance.choice(list(places(document)))
+            at = chance.choice(list(paths_of(document)))
             changed(document, at, chance.choice((*VALUES, *PIECES)))
             continue
         text = "" if document["packs"] == PROFILE["packs"] else "x: 1"

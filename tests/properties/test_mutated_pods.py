@@ -65,20 +65,20 @@ MANIFEST = {
 VALUES: tuple[Any, ...] = (None, 7, -1, True, "", "x", "1e999", "\x00", 1.5, 10**30, [], {}, [7], [[]], [{}], {"": ""})
 SMALL = {"name": "small", "resources": {"cpu": "2", "memory": "4Gi"}, "usdPerHour": 0.1, "zones": ["a", "b"]}
 
-Place = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 
 
-def places(document: Any, at: Place = ()) -> Iterator[Place]:
+def paths_of(document: Any, at: FieldPath = ()) -> Iterator[FieldPath]:
     if at:
         yield at
     parts = (
         document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     )
     for key, inner in parts:
-        yield from places(inner, (*at, key))
+        yield from paths_of(inner, (*at, key))
 
 
-def changed(document: Any, at: Place, value: Any) -> None:
+def changed(document: Any, at: FieldPath, value: Any) -> None:
     for key in at[:-1]:
         document = document[key]
     document[at[-1]] = deepcopy(value)
@@ -94,7 +94,7 @@ def test_broken_pods_are_refused_or_planned(seed: int, soaking: bool) -> None:
     for _ in range(MANY if soaking else FEW):
         document = deepcopy(MANIFEST)
         for _ in range(2 if soaking else 1):
-            at = chance.choice(list(places(document)))
+            at = chance.choice(list(paths_of(document)))
             changed(document, at, chance.choice(VALUES))
         try:
             plan_placements(nodes.services, None, [document])

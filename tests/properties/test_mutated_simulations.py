@@ -16,7 +16,7 @@ from stockyard.domain.models.base import read
 from stockyard.domain.models.pools.simulations import SimulationRequest
 from stockyard.errors import StockyardError
 from stockyard.operations.fleet.pools.simulations import simulate
-from tests.properties.test_mutated_pods import VALUES, changed, places
+from tests.properties.test_mutated_pods import VALUES, changed, paths_of
 from tests.unit.operations.conftest import make_world
 from tests.unit.operations.nodes import Nodes
 
@@ -74,7 +74,7 @@ def test_broken_traces_are_refused_or_replayed(seed: int, soaking: bool) -> None
     for _ in range(MANY if soaking else FEW):
         document = deepcopy(TRACE)
         for _ in range(chance.choice((1, 2)) if soaking else 1):
-            changed(document, chance.choice(list(places(document))), chance.choice(VALUES))
+            changed(document, chance.choice(list(paths_of(document))), chance.choice(VALUES))
         try:
             json.dumps(simulate(services, None, read(SimulationRequest, document)), allow_nan=False)
             outcomes["replayed"] += 1

@@ -28,7 +28,7 @@ def problem_of(data: dict[str, Any]) -> Problem:
         kinds.append(NodeType(f"p.type-{number}", "p", labels, room, room, 0, ways))
     groups = []
     for number, shape in enumerate(data["shapes"]):
-        allowed = {"key": INSTANCE_TYPE, "operator": "In", "values": [f"type-{place}" for place in shape["offers"]]}
+        allowed = {"key": INSTANCE_TYPE, "operator": "In", "values": [f"type-{index}" for index in shape["offers"]]}
         requests = tuple(sorted(zip(names, shape["requests"], strict=True)))
         labels = (("shape", str(number)),)
         pods = tuple(f"pod-{number}-{copy}" for copy in range(shape["count"]))

@@ -50,8 +50,8 @@ def test_larger_problems_are_packed_right_and_never_dearer_than_the_rule(soaking
         if all(offer["limit"] is None for offer in data["offers"]):
             price, placed = price_checker.greedy(data)
             left_out = dict(answer.unplaced)
-            for shape, places in enumerate(placed):
-                assert data["shapes"][shape]["count"] - left_out.get(shape, 0) >= places, label
+            for shape, most in enumerate(placed):
+                assert data["shapes"][shape]["count"] - left_out.get(shape, 0) >= most, label
             if sum(placed) == sum(shape["count"] for shape in data["shapes"]) - sum(left_out.values()):
                 assert answer.price <= price, label
                 cheaper += answer.price < price

@@ -182,7 +182,7 @@ def unit_price_is_ignored(patch: Patch) -> None:
     patch.setattr(NodeType, "money", lambda self, offering: offering.usd_hour)
 
 
-def ties_by_place(patch: Patch) -> None:
+def ties_by_index(patch: Patch) -> None:
     patch.setattr(
         order, "_over_all", lambda row: (row.usd_hour is None, row.cost if row.usd_hour is None else row.usd_hour)
     )
@@ -276,7 +276,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "Order: without a price last": priceless_is_not_last,
     "Order: explicit cost": explicit_cost_is_ignored,
     "Order: price of a cost unit": unit_price_is_ignored,
-    "Order: ties": ties_by_place,
+    "Order: ties": ties_by_index,
 }
 
 

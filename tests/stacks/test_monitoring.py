@@ -42,8 +42,8 @@ def test_alarms_watch_what_aws_refuses(assembly: Any) -> None:
     alarms = _alarms(assembly)
     throttled = alarms["stockyard-dev-table-throttled"]["Metrics"]
     stats = [query["MetricStat"]["Metric"] for query in throttled if "MetricStat" in query]
-    places = {tuple(sorted(part["Value"] for part in metric["Dimensions"])) for metric in stats}
-    assert places == {("stockyard-dev",), ("due", "stockyard-dev"), ("everything", "stockyard-dev")}
+    dimensions = {tuple(sorted(part["Value"] for part in metric["Dimensions"])) for metric in stats}
+    assert dimensions == {("stockyard-dev",), ("due", "stockyard-dev"), ("everything", "stockyard-dev")}
     assert {metric["MetricName"] for metric in stats} == {"ReadThrottleEvents", "WriteThrottleEvents"}
     for name in ("functions-throttled", "functions-concurrency"):
         assert "Dimensions" not in alarms[f"stockyard-dev-{name}"], "of the whole account"

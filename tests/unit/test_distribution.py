@@ -31,5 +31,5 @@ def test_shared_units_come_first_and_stay_together() -> None:
     items = [SimpleNamespace(nodeid=f"{file}::{number}") for file in files for number in (1, 2)]
     ordered(items)
     assert [item.nodeid for item in items] == [
-        f"{files[place]}::{number}" for place in (2, 5, 3, 1, 0, 4) for number in (1, 2)
+        f"{files[index]}::{number}" for index in (2, 5, 3, 1, 0, 4) for number in (1, 2)
     ]

@@ -51,31 +51,31 @@ class Numbered(Named):
 
 
 def test_values_are_made_compared_shown_and_hashed():
-    place = _point()
-    point = place(1, note="a")
+    point_class = _point()
+    point = point_class(1, note="a")
     assert (point.x, point.y, point.tags, point.note, point.total) == (1, 2, (), "a", 3)
-    assert point == place(1, 2) != place(1, 3)
-    assert hash(point) == hash(place(1))
+    assert point == point_class(1, 2) != point_class(1, 3)
+    assert hash(point) == hash(point_class(1))
     assert repr(point).endswith("Point(x=1, y=2, note='a')")
-    assert replace(point, y=5) == place(x=1, y=5)
-    assert [each.name for each in fields(place)] == ["x", "y", "tags", "note"]
+    assert replace(point, y=5) == point_class(x=1, y=5)
+    assert [each.name for each in fields(point_class)] == ["x", "y", "tags", "note"]
     assert dataclasses.asdict(point) == {"x": 1, "y": 2, "tags": (), "note": "a"}
-    for wrong in (place, lambda: place(1, 2, (), "a"), lambda: place(1, other=1)):
+    for wrong in (point_class, lambda: point_class(1, 2, (), "a"), lambda: point_class(1, other=1)):
         with pytest.raises(TypeError):
             wrong()
     with pytest.raises(ValueError, match="-1"):
-        place(-1)
+        point_class(-1)
 
 
 @pytest.mark.parametrize("first", ["__repr__", "__eq__", "__hash__"])
 def test_any_method_may_be_the_first(first: str):
     """A copy is made without ``__init__``."""
-    place = _point()
-    bare = object.__new__(place)
+    point_class = _point()
+    bare = object.__new__(point_class)
     bare.__setstate__([1, 2, (), None])
     arguments = (bare,) if first == "__eq__" else ()
     assert getattr(bare, first)(*arguments)
-    assert bare == place(1)
+    assert bare == point_class(1)
 
 
 def test_nothing_can_be_changed_and_copies_can_be_made():
@@ -142,10 +142,10 @@ def test_nothing_is_made_of_a_class_before_its_first_use(monkeypatch: pytest.Mon
         return make(cls, *arguments)
 
     monkeypatch.setattr(dataclasses, "_process_class", process)
-    place = _point()
+    point_class = _point()
 
     @dataclass(frozen=True, slots=True)
-    class Further(place):  # type: ignore[valid-type]
+    class Further(point_class):  # type: ignore[valid-type]
         """Another place."""
 
         z: int = 0

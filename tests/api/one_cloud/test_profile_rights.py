@@ -41,7 +41,7 @@ def test_an_operator_chooses_what_gives_no_rights_or_an_administrator_has_allowe
     assert creation("admin", "by-operator", None) == (422, ["/profiles/0"]), "the newest version is nobody's choice"
 
 
-def test_an_operator_puts_nothing_in_the_place_of_what_an_administrator_has_made(api, headers):
+def test_an_operator_replaces_nothing_that_an_administrator_has_made(api, headers):
     for name, role in (("own", "operator"), ("admins", "admin")):
         answer = api.send("POST", "/v1/cluster-profiles", headers[role], document(name, ROLE))
         assert answer.json()["versions"][0]["rights"] == role

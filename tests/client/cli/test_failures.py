@@ -228,7 +228,7 @@ def test_the_url_may_end_as_the_paths_of_the_api_begin(cli, api, url):
     assert str(api.requests[0].url).startswith("https://api.test/v1/clusters")
 
 
-def test_a_fault_that_many_places_share_is_said_once(cli, api):
+def test_a_fault_that_many_fields_share_is_said_once(cli, api):
     shared = [{"pointer": f"/packs/{n}/url", "detail": "the host cannot be reached"} for n in range(23)]
     errors = [*shared, {"pointer": "/name", "detail": "is needed"}]
     api.problem("POST", "/v1/clusters", 422, "InvalidInput", errors=errors)

@@ -36,10 +36,10 @@ def file(tmp_path):
 def test_one_fault_is_one_line_with_file_line_kind_and_name(cli, api, file):
     api.problem("POST", "/v1/apply", 422, "InvalidInput", errors=[FAULT])
     result = cli("apply", "-f", file(PROVIDER))
-    place = "labt.yaml:9 NodeProvider lab spec.terraform.nodeTypes[0].maxCapactiy"
+    location = "labt.yaml:9 NodeProvider lab spec.terraform.nodeTypes[0].maxCapactiy"
     assert result.exit_code == 2
     (line, request) = result.stderr.splitlines()
-    assert line.endswith(f"{place}: unknown field; did you mean maxCapacity? (InvalidInput, 422)")
+    assert line.endswith(f"{location}: unknown field; did you mean maxCapacity? (InvalidInput, 422)")
     assert request == "Request id: req-1"
 
 

@@ -216,8 +216,8 @@ def test_token_is_shown_nowhere_in_a_crash_or_help(environment, server):
 
 
 def test_shell_completion_knows_commands_and_clusters(environment):
-    def completed(words: str, place: int) -> list[str]:
-        completion = {"_STOCKYARD_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+    def completed(words: str, word_index: int) -> list[str]:
+        completion = {"_STOCKYARD_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(word_index)}
         return run({**environment, **completion}).stdout.split()
 
     assert completed("stockyard clu", 1) == ["cluster"]

@@ -40,7 +40,7 @@ def warned(api, cli, cluster_document, operation_document, tmp_path):
     return api.answer("POST", "/v1/apply", APPLIED)
 
 
-def test_what_only_tells_is_a_note_and_what_is_said_of_many_places_is_said_once(cli, api):
+def test_what_only_tells_is_a_note_and_what_is_said_of_many_fields_is_said_once(cli, api):
     many = [{"pointer": f"/{n}/spec", "detail": "the host cannot be reached"} for n in range(23)]
     two = [{"pointer": f"/{n}", "detail": "twice"} for n in range(2)]
     note = {"pointer": "/nat_gateways", "detail": "One costs 36.50.", "note": True}

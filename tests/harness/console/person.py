@@ -55,8 +55,10 @@ class ConsolePerson:
 
     def go(self, path: str) -> None:
         """Go to a page of the console without loading it again, as a link does."""
-        place = json.dumps(f"/console/{path}")
-        self.tab.evaluate(f"(history.pushState(null, '', {place}), dispatchEvent(new PopStateEvent('popstate')), 1)")
+        page_path = json.dumps(f"/console/{path}")
+        self.tab.evaluate(
+            f"(history.pushState(null, '', {page_path}), dispatchEvent(new PopStateEvent('popstate')), 1)"
+        )
 
     def sees(self, text: str, seconds: float = SECONDS) -> None:
         """Wait until a text is to be read on the page."""

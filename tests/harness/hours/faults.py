@@ -132,8 +132,8 @@ def refuse(world: Hours, number: float) -> None:
     """Some types cannot be had for a while."""
     ways = {
         ("sim", size.name, zone)
-        for place, size in enumerate(SIZES)
-        if (place * 7 + int(number * 1000)) % 3 == 0
+        for index, size in enumerate(SIZES)
+        if (index * 7 + int(number * 1000)) % 3 == 0
         for zone in world.trace.zones
     }
     world.refused |= ways

@@ -106,10 +106,10 @@ def trace_of(number: int, hours: int, *, troubled: bool = True, size: float = 1.
     start = change - timedelta(hours=chance.choice((2, 6, 12, 20, 30, 50)), minutes=chance.randint(0, 59))
     trace = Trace(number, start, hours, STYLES[number // len(CHANGES) % len(STYLES)])
     trace.launch_seconds = chance.choice((20, 40, 90))
-    trace.pools = [_dynamic(chance, f"burst-{place}", zone) for place in range(chance.choice((1, 1, 2)))]
+    trace.pools = [_dynamic(chance, f"burst-{index}", zone) for index in range(chance.choice((1, 1, 2)))]
     if chance.random() < 0.4:
         trace.pools.append(_static(chance, zone))
-    trace.apps = [_app(chance, place) for place in range(max(2, round(chance.randint(3, 5) * size)))]
+    trace.apps = [_app(chance, index) for index in range(max(2, round(chance.randint(3, 5) * size)))]
     for app in trace.apps:
         trace.steps += _demand(chance, app, start, hours, zone, size)
     trace.steps.sort()
@@ -158,9 +158,9 @@ def _static(chance: Random, zone: str) -> dict[str, Any]:
     return pool
 
 
-def _app(chance: Random, place: int) -> App:
+def _app(chance: Random, index: int) -> App:
     cpu, mib = chance.choice(SHAPES)
-    app = App(f"app-{place}", cpu, mib)
+    app = App(f"app-{index}", cpu, mib)
     app.grace, app.begin = chance.choice((1, 5, 25)), chance.choice((5, 20, 60))
     fate = chance.random()
     if fate < 0.2:

@@ -62,7 +62,7 @@ class WithKubeVirt(KubernetesHost):
 
     def machines(self) -> list[str]:
         """The names of the machines that are there."""
-        return [place.partition("/")[2] for place in self.objects("virtualmachines")]
+        return [object_name.partition("/")[2] for object_name in self.objects("virtualmachines")]
 
 
 class VirtualMachineHost(WithKubeVirt):
@@ -107,7 +107,7 @@ class VirtualMachineHost(WithKubeVirt):
     def leftovers(self) -> list[str]:
         """Objects that machines have left behind, by resource."""
         self.settle()
-        return [f"{resource} {place}" for resource in RESOURCES for place in self._of(resource)]
+        return [f"{resource} {object_name}" for resource in RESOURCES for object_name in self._of(resource)]
 
     def _of(self, resource: str) -> Mapping[str, Any]:
         """Objects of a resource in the namespaces of machines, marked or not."""

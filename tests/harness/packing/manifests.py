@@ -80,14 +80,14 @@ def volume_manifests(pod: Mapping[str, Json], space: Callable[[str], str] = str)
     for number, volume in enumerate(pod.get("volumes", ())):
         name, namespace = volume_name(pod, number), space(pod["namespace"])
         storage = {"storage": "1Gi"}
-        place = {"key": volume["key"], "operator": "In", "values": list(volume["zones"])}
+        zone_term = {"key": volume["key"], "operator": "In", "values": list(volume["zones"])}
         common = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
         own = {
             **common,
             "capacity": storage,
             "csi": {"driver": volume["driver"], "volumeHandle": f"{namespace}-{name}"},
             "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": name},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [place]}]}},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone_term]}]}},
             "persistentVolumeReclaimPolicy": "Retain",
         }
         meta = {"name": f"{namespace}-{name}"}

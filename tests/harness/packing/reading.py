@@ -38,8 +38,8 @@ def _amounts(amounts: Mapping[str, int]) -> dict[str, int]:
 
 def _pod(pod: Mapping[str, Json], document: Mapping[str, Json]) -> Pod:
     volumes = pod.get("volumes", ())
-    places = [{"key": volume["key"], "operator": "In", "values": volume["zones"]} for volume in volumes]
-    read = read_pod(pod_manifest(pod), (term(places),) if places else (), document["namespaces"])
+    zone_terms = [{"key": volume["key"], "operator": "In", "values": volume["zones"]} for volume in volumes]
+    read = read_pod(pod_manifest(pod), (term(zone_terms),) if zone_terms else (), document["namespaces"])
     attached = Counter(volume["driver"] for volume in volumes)
     gang = pod.get("gang", "")
     return replace(read, attachments=tuple(sorted(attached.items())), gang=gang, priority=pod.get("priority", 0))

@@ -34,10 +34,10 @@ def told_nodes(
         meta = {"name": name, "labels": node_facts["labels"]}
         node = node_of({"metadata": meta, "spec": spec, "status": status}, kube.storage.limits())
         for pod in kube.pods.values():
-            place = pod["spec"].get("nodeName") or pod["status"].get("nominatedNodeName")
+            node_name = pod["spec"].get("nodeName") or pod["status"].get("nominatedNodeName")
             # A pod that was gated for long is bound long after it was made.
             since = pod["status"].get("startTime") or stamp(pod["created"])
-            if place == name and not is_ending(pod) and datetime.fromisoformat(since) <= told_at:
+            if node_name == name and not is_ending(pod) and datetime.fromisoformat(since) <= told_at:
                 node.add(read(pod))
         nodes.append(node)
     return nodes

@@ -49,12 +49,12 @@ class PlayedStorage:
 
     def provide(self, name: str, zone: str) -> None:
         """Make the volume of a claim in a zone."""
-        place = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
+        zone_term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
         self.volumes[f"v-{name}"] = {
             "metadata": {"name": f"v-{name}"},
             "spec": {
                 "csi": {"driver": DRIVER, "volumeHandle": f"v-{name}"},
-                "nodeAffinity": {"required": {"nodeSelectorTerms": [place]}},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [zone_term]}},
             },
         }
         self.claims[f"{NAMESPACE}/{name}"]["spec"]["volumeName"] = f"v-{name}"

@@ -93,11 +93,11 @@ def unsaid(text: str, pod: WaitingPod) -> str:
 
 def _statements(text: str, names: Collection[str]) -> Iterator[str]:
     """The parts of the text that begin with one of these pods and end before the next one."""
-    places = list(_POD.finditer(text))
-    ends = [place.start() for place in places[1:]] + [len(text)]
-    for place, end in zip(places, ends[: len(places)], strict=True):
-        if place[1] in names:
-            yield text[place.start() : end]
+    matches = list(_POD.finditer(text))
+    ends = [match.start() for match in matches[1:]] + [len(text)]
+    for match, end in zip(matches, ends[: len(matches)], strict=True):
+        if match[1] in names:
+            yield text[match.start() : end]
 
 
 def _subjects(statement: str) -> Iterator[tuple[str, str]]:

@@ -33,7 +33,7 @@ def with_people(trace: Trace) -> Trace:
     kinds = list(RULES)
     first = trace.number * KINDS_OF_PODS % len(kinds)
     chosen_kinds = (kinds + kinds)[first : first + KINDS_OF_PODS]
-    rules = {f"{kind.replace(' ', '-')}-{place}": RULES[kind] for place, kind in enumerate(chosen_kinds)}
+    rules = {f"{kind.replace(' ', '-')}-{index}": RULES[kind] for index, kind in enumerate(chosen_kinds)}
     for name, rule in (rules | {URGENT: RULES["priority"], CLAIMING: RULES["late volume"]}).items():
         app = App(name, chance.choice((100, 250, 500)), chance.choice((128, 256, 512)))
         app.grace, app.begin = chance.choice((1, 5, 25)), chance.choice((5, 20, 60))

@@ -91,7 +91,7 @@ def refuse_launches(world: Hours, number: float) -> bool:
     """A third of the types, chosen by ``number``, are refused for ten minutes to an hour."""
     if not isinstance(world.source, ImagedNodes):
         return False
-    names = frozenset(size.name for place, size in enumerate(SIZES) if (place + int(number * 1000)) % 3 == 0)
+    names = frozenset(size.name for index, size in enumerate(SIZES) if (index + int(number * 1000)) % 3 == 0)
     deny(world, names)
     world.time.later((10 + 50 * number) * 60, lambda: deny(world, frozenset()))
     return True

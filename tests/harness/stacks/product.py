@@ -46,13 +46,13 @@ class Product:
 
     def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Reply:
         """Answers a request to the API or to the issuer."""
-        place = urlsplit(url)
+        parts = urlsplit(url)
         if url.startswith(ISSUER):
-            return self._login(place.path, body)
+            return self._login(parts.path, body)
         if headers.get("Authorization") != "Bearer the-token":
             return Reply(401, {}, {"detail": "no token", "error_type": "Unauthorized"})
-        reply = self._answer(method, place.path, place.query, headers, body)
-        self.calls.append((method, place.path, reply.status))
+        reply = self._answer(method, parts.path, parts.query, headers, body)
+        self.calls.append((method, parts.path, reply.status))
         return reply
 
     def _login(self, path: str, body: bytes | None) -> Reply:

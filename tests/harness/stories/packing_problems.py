@@ -185,8 +185,8 @@ def _node(chance: random.Random, number: int, shapes: Sequence[Json]) -> dict[st
     name = f"node-{number}"
     zone, arch = chance.choice(ZONES), chance.choice(ARCHS)
     pods = [
-        {**chance.choice(shapes), "name": f"{name}-pod-{place}", "requests": {"cpu": 100, "memory": 100}}
-        for place in range(chance.choice((0, 1, 2)))
+        {**chance.choice(shapes), "name": f"{name}-pod-{index}", "requests": {"cpu": 100, "memory": 100}}
+        for index in range(chance.choice((0, 1, 2)))
     ]
     for pod in pods:
         pod.pop("anti_affinity", None)

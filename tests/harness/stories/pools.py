@@ -66,8 +66,8 @@ def administrator(served: Served, cluster: Mapping[str, Any], folder: Path) -> C
     marks = [{"Name": "tag:vantage-cluster", "Values": [cluster["client_id"]]}]
     reservations = served.aws("ec2", ACME_ACCOUNT).describe_instances(Filters=marks)["Reservations"]
     ids = [instance["InstanceId"] for group in reservations for instance in group["Instances"]]
-    places = (served.home / "machines" / machine / "kubernetes" / "super-admin.conf" for machine in ids)
-    (source,) = (place for place in places if place.exists())
+    paths = (served.home / "machines" / machine / "kubernetes" / "super-admin.conf" for machine in ids)
+    (source,) = (path for path in paths if path.exists())
     copy = folder / source.name
     copy.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
     return Client.of_kubeconfig(copy)

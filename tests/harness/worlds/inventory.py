@@ -76,8 +76,8 @@ def _eks_things(account: str, region: str) -> dict[str, list[str]]:
     things: dict[str, list[str]] = {name: [] for name in ("eks_cluster", *_IN_CLUSTER)}
     for name, cluster in eks_backends[account][region].clusters.items():
         things["eks_cluster"].append(name)
-        for kind, place in _IN_CLUSTER.items():
-            things[kind] += [f"{name}/{key}" for key, thing in getattr(cluster, place).items() if _is_ours(thing)]
+        for kind, attribute in _IN_CLUSTER.items():
+            things[kind] += [f"{name}/{key}" for key, thing in getattr(cluster, attribute).items() if _is_ours(thing)]
     return things
 
 
@@ -90,8 +90,10 @@ def _eks_tags(account: str, region: str) -> dict[str, dict[str, str]]:
     by_id: dict[str, dict[str, str]] = {}
     for name, cluster in eks_backends[account][region].clusters.items():
         by_id[name] = cluster.document["tags"]
-        for place in _IN_CLUSTER.values():
-            by_id |= {f"{name}/{key}": thing.document.get("tags", {}) for key, thing in getattr(cluster, place).items()}
+        for attribute in _IN_CLUSTER.values():
+            by_id |= {
+                f"{name}/{key}": thing.document.get("tags", {}) for key, thing in getattr(cluster, attribute).items()
+            }
     return by_id
 
 

@@ -53,10 +53,10 @@ def with_result(path: str | None, data: Any, result: Any) -> Any:
     names = path.split(".")[1:]
     if not path.startswith("$.") or not isinstance(changed, dict):
         raise ValueError(f"the result path {path!r} is not supported")
-    place = changed
+    parent = changed
     for name in names[:-1]:
-        place = place.setdefault(name, {})
-    place[names[-1]] = result
+        parent = parent.setdefault(name, {})
+    parent[names[-1]] = result
     return changed
 
 

@@ -45,8 +45,8 @@ def stateful_set(name: str, replicas: int, cpu: str, pool: str, storage_class: s
 
 def storage_class(name: str, zone: str) -> Object:
     """Volumes of one zone that are made when a pod has its node, by nobody."""
-    places = [{"matchLabelExpressions": [{"key": ZONE, "values": [zone]}]}]
-    late = {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": places}
+    topologies = [{"matchLabelExpressions": [{"key": ZONE, "values": [zone]}]}]
+    late = {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": topologies}
     return _document("storage.k8s.io/v1", "StorageClass", name, **late)
 
 

@@ -150,11 +150,11 @@ def test_a_volume_that_is_being_made_keeps_the_room_of_its_pod(
     demo.served.wait("another node", lambda: len(set(demo.nominated("db"))) == 2, MINUTE)
     record_property("figure:day_volumes", round(time.monotonic() - began, 1))
     nodes = demo.nodes()
-    places = {name: nodes[name]["metadata"]["labels"][ZONE] for name in demo.nominated("db")}
-    assert set(places.values()) == {zone}
+    zones_by_node = {name: nodes[name]["metadata"]["labels"][ZONE] for name in demo.nominated("db")}
+    assert set(zones_by_node.values()) == {zone}
     demo.make(*(volume(f"data-db-{number}", "late", zone) for number in range(2)))
     demo.run(db=2)
-    assert demo.where("db") == sorted(places), "where they were promised a place"
+    assert demo.where("db") == sorted(zones_by_node), "where they were promised a place"
 
 
 def test_who_is_more_important_gets_the_last_room_and_the_limit_is_told(saving: Saving, demo: Day) -> None:

@@ -52,9 +52,9 @@ class Driver:
 
     def new_volume(self, zone: str) -> str:
         """A new volume, as a claim of the cluster's default class asks for it; its id."""
-        place = [{"segments": {ZONE: zone}}]
+        segments = [{"segments": {ZONE: zone}}]
         wish = {"name": f"pvc-{time.monotonic_ns()}", "capacityRange": {"requiredBytes": 2**30}}
-        accessibility = {"requisite": place, "preferred": place}
+        accessibility = {"requisite": segments, "preferred": segments}
         answer = self.controller(
             "CreateVolume", **wish, parameters=_PARAMETERS, accessibilityRequirements=accessibility,
             volumeCapabilities=[_WAY],

@@ -29,9 +29,9 @@ class SecretsOfCluster:
             return 503, {"title": "Refused"}, {}
         self.results += request["results"]
         self.removed -= {(r["namespace"], r["name"]) for r in request["results"] if r["status"] == "removed"}
-        secrets = [self._secret(*place) for place in sorted(self.names)] if request["refresh"] else []
-        places = [{"namespace": namespace, "name": name} for namespace, name in sorted(self.removed)]
-        return 200, {"secrets": secrets, "removed": places, "interval_seconds": 240}, {}
+        secrets = [self._secret(*full_name) for full_name in sorted(self.names)] if request["refresh"] else []
+        removed_secrets = [{"namespace": namespace, "name": name} for namespace, name in sorted(self.removed)]
+        return 200, {"secrets": secrets, "removed": removed_secrets, "interval_seconds": 240}, {}
 
     def _secret(self, namespace: str, name: str) -> dict[str, Any]:
         self.minted += 1

@@ -16,8 +16,8 @@ PLACE = ("web", "west-kubeconfig")
 TEN_MINUTES = 600.0
 
 
-def stored(rig: Rig, place: tuple[str, str] = PLACE) -> Object | None:
-    return rig.kube.store.objects.get(Key("", "secrets", *place))
+def stored(rig: Rig, full_name: tuple[str, str] = PLACE) -> Object | None:
+    return rig.kube.store.objects.get(Key("", "secrets", *full_name))
 
 
 def token(rig: Rig) -> str:

@@ -44,9 +44,9 @@ def test_manifest_has_every_object_once_in_creation_order() -> None:
         *policy * 5, "ClusterRole", "ClusterRoleBinding", *["Role", "RoleBinding"] * 2, "ConfigMap",
         "Deployment",
     ]  # fmt: skip
-    places = [(item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]) for item in objects]
-    assert len(set(places)) == len(objects)
-    assert {namespace for _, namespace, _ in places} == {"", "kube-system", NAMESPACE}
+    keys = [(item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]) for item in objects]
+    assert len(set(keys)) == len(objects)
+    assert {namespace for _, namespace, _ in keys} == {"", "kube-system", NAMESPACE}
 
 
 def test_manifest_contains_no_secret(documents: dict[tuple[str, str], dict[str, Any]]) -> None:

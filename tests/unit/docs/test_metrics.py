@@ -83,10 +83,10 @@ def test_statuses_that_queries_name_are_those_of_records() -> None:
 def test_panels_stand_beside_each_other_and_not_on_each_other() -> None:
     titles: dict[tuple[int, int], str] = {}
     for panel in DASHBOARD["panels"]:
-        place = panel["gridPos"]
-        assert place["x"] + place["w"] <= 24
-        for x in range(place["x"], place["x"] + place["w"]):
-            for y in range(place["y"], place["y"] + place["h"]):
+        position = panel["gridPos"]
+        assert position["x"] + position["w"] <= 24
+        for x in range(position["x"], position["x"] + position["w"]):
+            for y in range(position["y"], position["y"] + position["h"]):
                 assert (x, y) not in titles, (panel["title"], titles[x, y])
                 titles[x, y] = panel["title"]
     ids = [panel["id"] for panel in DASHBOARD["panels"]]

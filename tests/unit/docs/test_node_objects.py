@@ -115,7 +115,7 @@ def test_the_example_of_a_file_for_karpenter_is_applied_but_for_what_is_not_ours
     assert isinstance(pools, PoolsDocument)
     assert [pool.name for pool in pools.pools] == ["general"]
     left_out = [(0, "kind"), (1, "kind"), (2, "metadata", "namespace")]
-    assert [place for place, _ in sent.warnings] == left_out
+    assert [path for path, _ in sent.warnings] == left_out
     world.create("demo")
     nodes = Nodes.of(world.registry, world.services, world.clock)
     desired = read_desired(nodes.services, list(sent.documents), "user:ann", admin=False)

@@ -49,23 +49,23 @@ def is_sentence(text: Any) -> bool:
 
 def unsaid(document: dict[str, Any]) -> list[str]:
     """Places where a description is missing that is needed, or is no sentence."""
-    places = []
+    missing = []
     for name, operation in operations(document):
-        places += [f"{name} summary"] if not operation.get("summary") else []
-        places += [f"{name} description"] if not is_sentence(operation.get("description")) else []
+        missing += [f"{name} summary"] if not operation.get("summary") else []
+        missing += [f"{name} description"] if not is_sentence(operation.get("description")) else []
         for parameter in (inlined(document, part) for part in operation["parameters"]):
             if not is_sentence(parameter.get("description")):
-                places.append(f"{name} {parameter['name']}")
+                missing.append(f"{name} {parameter['name']}")
     for at, part in parts({"paths": document["paths"], "components": document["components"]}):
         properties = part.get("properties")
         if isinstance(properties, dict) and "/example" not in at and not at.endswith("/properties"):
-            places += [
+            missing += [
                 f"{at}/{name}" for name, field in properties.items() if not is_sentence(field.get("description"))
             ]
     schemas = document["components"]["schemas"].items()
-    places += [f"schema {name}" for name, schema in schemas if not is_sentence(schema.get("description"))]
-    places += [f"tag {tag['name']}" for tag in document["tags"] if not is_sentence(tag.get("description"))]
-    return places
+    missing += [f"schema {name}" for name, schema in schemas if not is_sentence(schema.get("description"))]
+    missing += [f"tag {tag['name']}" for tag in document["tags"] if not is_sentence(tag.get("description"))]
+    return missing
 
 
 def misfits(document: dict[str, Any]) -> tuple[int, list[str]]:
@@ -87,7 +87,7 @@ def test_everything_has_a_description_of_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "name"),
+    ("path", "name"),
     [
         (("paths", "/v1/clusters", "post"), "POST /v1/clusters description"),
         (("components", "parameters", "ClusterId"), "GET /v1/clusters/{id} id"),
@@ -96,10 +96,10 @@ def test_everything_has_a_description_of_a_sentence() -> None:
         (("tags", 0), "tag allowed-node-types"),
     ],
 )
-def test_what_is_missing_is_seen(place: tuple[str | int, ...], name: str) -> None:
+def test_what_is_missing_is_seen(path: tuple[str | int, ...], name: str) -> None:
     document = json.loads(json.dumps(DOCUMENT))
     part = document
-    for key in place:
+    for key in path:
         part = part[key]
     del part["description"]
     assert name in unsaid(document)

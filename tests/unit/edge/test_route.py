@@ -106,7 +106,7 @@ def test_a_body_is_read_leniently_where_the_request_prefers_it_and_the_route_has
     assert lenient == [True, True, False]
 
 
-def test_input_faults_name_their_places_and_no_value(world):
+def test_input_faults_name_their_fields_and_no_value(world):
     create_route(world, raising(AssertionError("not reached")))
     secret = "short-secret"
     sent = {**CLUSTER, "secret": secret, "colour": "red", "settings": {"vpc_id": "vpc-01234567"}}

@@ -7,16 +7,16 @@ import json
 
 import pytest
 
-from tests.harness.canaries import MARKS, Place, canary, forms, hits
+from tests.harness.canaries import MARKS, Output, canary, forms, hits
 
 FIXED = f"abcdefghijKLMNOPQRST{MARKS}"
 
 
 @pytest.mark.parametrize("written", sorted(forms(FIXED)))
 def test_each_form_of_a_secret_is_recognised(written: str) -> None:
-    place = [Place("log", "there", f"before {written} after")]
-    assert hits({"it": FIXED}, place) == ["it in log there"]
-    assert hits({"it": canary()}, place) == []
+    outputs = [Output("log", "there", f"before {written} after")]
+    assert hits({"it": FIXED}, outputs) == ["it in log there"]
+    assert hits({"it": canary()}, outputs) == []
 
 
 @pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
@@ -25,4 +25,4 @@ def test_a_secret_inside_an_encoded_document_is_recognised(before: str) -> None:
     once = base64.b64encode(f"{before}{json.dumps({'secret': value})} and more".encode())
     twice = base64.b64encode(before.encode() + once).decode()
     for text in (once.decode(), twice, value[:20]):
-        assert hits({"it": value}, [Place("log", "there", text)]) == ["it in log there"]
+        assert hits({"it": value}, [Output("log", "there", text)]) == ["it in log there"]

@@ -65,8 +65,8 @@ def test_the_agent_is_applied_before_the_report_and_its_file_goes(files: dict[st
         "rm -f /etc/stockyard/agent.json",
         'python3 "$program" ready',
     ]
-    places = [lines.index(line) for line in expected_lines]
-    assert places == sorted(places)
+    indexes = [lines.index(line) for line in expected_lines]
+    assert indexes == sorted(indexes)
 
 
 def test_nobody_becomes_administrator_when_no_person_asked(

@@ -85,7 +85,7 @@ def test_no_argument_of_a_start_script_is_a_persons() -> None:
 
 
 def test_flags_labels_and_taints_of_a_claim_hold_nothing_that_ends_them() -> None:
-    places: list[tuple[dict[str, Any], str]] = [
+    overlay_fields: list[tuple[dict[str, Any], str]] = [
         ({"kubelet_args": {"max-pods": "{}"}}, "50"),
         ({"kubelet_args": {"{}": "1"}}, "max-pods"),
         ({"labels": {"a": "{}"}}, "b"),
@@ -95,8 +95,8 @@ def test_flags_labels_and_taints_of_a_claim_hold_nothing_that_ends_them() -> Non
         ({"name": "{}"}, "a"),
         ({"provider": "{}"}, "a"),
     ]
-    for place, good in places:
-        text = json.dumps({"cluster": "demo", **place})
+    for overlay_field, good in overlay_fields:
+        text = json.dumps({"cluster": "demo", **overlay_field})
         read(NodeClaimCreate, json.loads(text.replace("{}", good)))
         for value in HOSTILE:
             with pytest.raises(InvalidInput):

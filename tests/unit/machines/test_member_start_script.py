@@ -16,7 +16,7 @@ def order(machine: Machine, *commands: str) -> list[int]:
 @pytest.mark.parametrize("played_machine", ["control_plane_join.sh"], indirect=True)
 def test_a_member_makes_room_in_etcd_before_it_joins_and_reports_after_it(played_machine: Machine) -> None:
     assert played_machine.boot() == 0
-    places = order(
+    indexes = order(
         played_machine,
         "python3 ask",
         "kubeadm reset",
@@ -31,7 +31,7 @@ def test_a_member_makes_room_in_etcd_before_it_joins_and_reports_after_it(played
         "python3 report",
         "systemctl enable --now stockyard-renew.timer",
     )
-    assert places == sorted(places)
+    assert indexes == sorted(indexes)
     assert not (played_machine.root / "etc/stockyard/join.yaml").exists(), "the key of the authorities stands in it"
     assert [line for line in played_machine.lines("ran") if "upload-config" in line] == [], "they are of one release"
 
@@ -47,8 +47,10 @@ def test_the_first_member_of_a_newer_release_brings_the_clusters_documents_to_it
     uploads = [line for line in played_machine.lines("ran") if line.startswith("kubeadm init phase upload-config all")]
     assert len(uploads) == raised
     if raised:
-        places = order(played_machine, "python3 make-room", "kubeadm init phase upload-config", "kubeadm join --config")
-        assert places == sorted(places)
+        indexes = order(
+            played_machine, "python3 make-room", "kubeadm init phase upload-config", "kubeadm join --config"
+        )
+        assert indexes == sorted(indexes)
         assert played_machine.lines("etc/stockyard/cluster.yaml")[0] == "kubernetesVersion: v1.35.4"
         (upload,) = uploads
         assert not upload.endswith("/etc/kubernetes/admin.conf"), "kubeadm would ask this machine's own API server"
@@ -60,8 +62,8 @@ def test_a_try_that_was_cut_off_leaves_etcd_before_the_next_one(played_machine: 
     assert played_machine.boot(fails="kubeadm join --config") not in (0, None)
     (played_machine.root / "ran").unlink()
     assert played_machine.boot() == 0
-    places = order(played_machine, "python3 ask", "python3 leave", "kubeadm reset", "python3 make-room")
-    assert places == sorted(places)
+    indexes = order(played_machine, "python3 ask", "python3 leave", "kubeadm reset", "python3 make-room")
+    assert indexes == sorted(indexes)
 
 
 @pytest.mark.parametrize("played_machine", ["control_plane_join.sh"], indirect=True)

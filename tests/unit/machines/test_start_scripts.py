@@ -125,8 +125,8 @@ def test_etcds_volume_is_formatted_once_and_mounted_before_the_kubelet(played_ma
         f"UUID=0fc63daf-8483-4772-8e79-3d69d8477de4 {played_machine.root}/var/lib/control-plane"
         " ext4 nofail,x-systemd.device-timeout=300 0 2"
     ]
-    places = [next(i for i, line in enumerate(first) if line.startswith(c)) for c in ("mount ", "kubeadm init")]
-    assert places == sorted(places)
+    indexes = [next(i for i, line in enumerate(first) if line.startswith(c)) for c in ("mount ", "kubeadm init")]
+    assert indexes == sorted(indexes)
     assert played_machine.boot() == 0
     assert len(played_machine.lines("etc/fstab")) == 1
     assert [line for line in played_machine.lines("ran")[len(first) :] if line.startswith(("mkfs", "mount "))] == []
@@ -276,8 +276,8 @@ def test_an_encrypted_disk_is_opened_before_anything_is_on_it(encrypted: Machine
         f"mkfs.ext4 -q {mapped}",
         "mount ",
     ]
-    places = [next(i for i, line in enumerate(ran) if command in line) for command in order]
-    assert places == sorted(places)
+    indexes = [next(i for i, line in enumerate(ran) if command in line) for command in order]
+    assert indexes == sorted(indexes)
     assert [line for line in ran if line.startswith("mkfs")] == [f"mkfs.ext4 -q {mapped}"]
     (entry,) = encrypted.lines("etc/fstab")
     options = entry.split()[3].split(",")

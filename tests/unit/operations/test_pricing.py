@@ -43,8 +43,8 @@ def test_units_are_told_apart() -> None:
 
 def test_a_deletion_says_first_what_it_saves() -> None:
     items = [PriceItem("a", 1, 0.1), PriceItem("b", 2, 0.2)]
-    place = "us-east-1 of cloud account 1"
-    assert removal_verdict(3, place, items) == (
+    location = "us-east-1 of cloud account 1"
+    assert removal_verdict(3, location, items) == (
         "3 things, in us-east-1 of cloud account 1, would be removed; it saves 219.00 USD a month."
     )
     assert removal_verdict(1, "", [*items, PriceItem("c", 1, None)]) == (

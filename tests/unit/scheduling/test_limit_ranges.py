@@ -34,12 +34,12 @@ def test_what_is_limited_is_requested(limits: list[Any], requests: dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("limits", "place"),
+    ("limits", "pointer"),
     [("x", "/spec/limits"), ([7], "/spec/limits/0"), ([{"type": 7}], "/spec/limits/0/type")]
     + [([{"type": "Container", name: {"cpu": "-1"}}], f"/spec/limits/0/{name}/cpu") for name in ("min", "default")],
 )
-def test_what_is_wrong_is_named_by_its_place(limits: Any, place: str) -> None:
-    with pytest.raises(ValueError, match=f"^{place}: "):
+def test_what_is_wrong_is_named_by_its_pointer(limits: Any, pointer: str) -> None:
+    with pytest.raises(ValueError, match=f"^{pointer}: "):
         read_defaults({"spec": {"limits": limits}}, ())
 
 

@@ -112,7 +112,7 @@ def test_a_failure_in_the_middle_says_what_was_done(cli, api, folder):
     assert "Not done: pool web. Apply again; it goes on from there." in result.stderr
 
 
-def test_a_thing_that_stands_twice_in_the_folder_is_refused_with_both_places(cli, api, folder):
+def test_a_thing_that_stands_twice_in_the_folder_is_refused_with_both_locations(cli, api, folder):
     result = cli("apply", "-f", folder(WEB, LAB, WEB), "--set", "shop")
     assert (result.exit_code, api.requests) == (2, [])
     assert "2.json:1 Pool web: " in result.stderr

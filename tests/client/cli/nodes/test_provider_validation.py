@@ -75,14 +75,14 @@ def test_every_template_of_a_document_is_found():
         "nodeTypes": [{"name": "a"}, {"name": "b", "nodeTemplate": template}],
         "nodeEnvironmentTemplate": {"infrastructure": template, "kubernetes": template},
     }
-    assert [place for place, _ in templates_of(block, "/spec")] == [
+    assert [pointer for pointer, _ in templates_of(block, "/spec")] == [
         "/spec/nodeTemplate",
         "/spec/nodeTypes/1/nodeTemplate",
         "/spec/nodeEnvironmentTemplate/infrastructure",
         "/spec/nodeEnvironmentTemplate/kubernetes",
     ]
     old = {"nodeEnvironmentTemplate": {**template, "timeout": "5m"}}
-    assert [place for place, _ in templates_of(old, "/spec")] == ["/spec/nodeEnvironmentTemplate"]
+    assert [pointer for pointer, _ in templates_of(old, "/spec")] == ["/spec/nodeEnvironmentTemplate"]
 
 
 @real
@@ -116,16 +116,16 @@ def test_a_template_of_a_repository_is_fetched_with_the_git_of_this_machine(vali
     with serving_git(GitServer(tmp_path / "served")) as server:
         first = server.commit("nodes", {"ec2/main.tf": BAD}, tag="v1")
         server.commit("nodes", {"ec2/main.tf": GOOD})
-        for place, verdict in (
+        for pointer, verdict in (
             ("branch: main", "valid"),
             ("tag: v1", "invalid"),
             (f"commit: {first}", "invalid"),
             ("branch: gone", "unchecked"),
         ):
-            git = f"git: {{repository: '{server.url}/nodes.git', subPath: ec2, {place}}}"
+            git = f"git: {{repository: '{server.url}/nodes.git', subPath: ec2, {pointer}}}"
             result = validate(git, "--tofu", str(TOFU.path), "-o", "json")
             (check,) = json.loads(result.stdout)["templates"]
-            assert check["verdict"] == verdict, (place, check)
+            assert check["verdict"] == verdict, (pointer, check)
         outside = f"git: {{repository: '{server.url}/nodes.git', subPath: ../../..}}"
         (check,) = json.loads(validate(outside, "--tofu", str(TOFU.path), "-o", "json").stdout)["templates"]
         assert (check["verdict"], check["detail"][:28]) == ("unchecked", "The repository has no folder")

@@ -255,9 +255,9 @@ def test_a_group_is_added_with_a_bid_a_disk_and_a_strategy(cli, api, cluster_doc
 def test_a_pool_of_a_group_is_scaled_by_count_with_an_operation(cli, api, cluster_document, operation_document):
     api.answer("GET", "/v1/clusters/demo/pools/web", pool(name="web"), ETag='"7"')
     api.answer("GET", "/v1/clusters/demo", cluster_document(status="ready"))
-    place = "/v1/operations/op_06"
-    api.answer("PATCH", "/v1/clusters/demo/pools/web", pool(name="web"), status=202, Location=place)
-    api.answer("GET", place, operation_document(id="op_06"))
+    operation_path = "/v1/operations/op_06"
+    api.answer("PATCH", "/v1/clusters/demo/pools/web", pool(name="web"), status=202, Location=operation_path)
+    api.answer("GET", operation_path, operation_document(id="op_06"))
     result = cli("pool", "scale", "web", "--cluster", "demo", "--count", "5")
     assert result.exit_code == 0, result.stderr
     assert api.bodies("PATCH") == [{"count": 5}]

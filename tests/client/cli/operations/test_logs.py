@@ -125,7 +125,7 @@ def test_durations(seconds, text):
     assert duration(seconds) == text
 
 
-def test_logs_show_the_lines_of_runs_in_place_of_the_end_of_the_console(cli, api):
+def test_logs_show_the_lines_of_runs_instead_of_the_end_of_the_console(cli, api):
     run = {"name": "console", "attempt": 1, "phase": "machine", "started_at": "2026-11-25T12:00:06.000Z"}
     failed = operation_with_times("failed", runs=[{**run, "ended_at": "2026-11-25T12:00:06.000Z", "error": None}])
     failed["error"] = {"error_type": "ClusterCouldNotBeDeployed", "phase": "machine", "cause": "x", "console": "end"}

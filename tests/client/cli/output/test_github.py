@@ -30,8 +30,8 @@ def test_warnings_and_what_is_kept_are_annotated_and_the_plan_is_summarized(cli,
     api.answer("POST", "/v1/apply", {"plan": plan})
     result = cli("diff", "-f", str(file), "--set", "shop", "-o", "github")
     assert result.exit_code == 1
-    place = str(file).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
-    assert f"::warning file={place},line=8::50%25 is%0Amuch" in result.stdout.splitlines()
+    escaped_path = str(file).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    assert f"::warning file={escaped_path},line=8::50%25 is%0Amuch" in result.stdout.splitlines()
     assert "::notice::So." in result.stdout.splitlines()
     assert "::warning::Kept: pool old of cluster shop" in result.stdout
     text = summary.read_text()

@@ -123,8 +123,8 @@ WIDE, MARKED, EMOJI = "日本語の名前", "cafe\u0301", "\N{ROCKET} rocket"
 def test_columns_stand_below_each_other_whatever_their_letters(terminal):
     rows = [[name, "m5a.xlarge", "-"] for name in ("plain", WIDE, MARKED, EMOJI)]
     lines = _written(80, rows, (), terminal=terminal)
-    places = {cell_len(line[: line.index("m5a.xlarge")]) for line in lines[1:]}
-    assert places == {cell_len(WIDE) + tables.GAP} == {lines[0].index("TYPE")}
+    columns = {cell_len(line[: line.index("m5a.xlarge")]) for line in lines[1:]}
+    assert columns == {cell_len(WIDE) + tables.GAP} == {lines[0].index("TYPE")}
 
 
 @pytest.mark.parametrize("width", range(30, 60))

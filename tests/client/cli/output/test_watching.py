@@ -30,8 +30,8 @@ def test_a_list_is_shown_and_then_a_line_for_each_change(cli, api, feed, cluster
         # the next version looks the same in this table; then it is gone
         ("demo", "Deleted", "control_plane"),
     ]
-    places = {line.index(row[6]) for line, row in zip(result.stdout.splitlines(), rows, strict=True)}
-    assert len(places) == 1
+    columns = {line.index(row[6]) for line, row in zip(result.stdout.splitlines(), rows, strict=True)}
+    assert len(columns) == 1
     assert "The same command goes on" in result.stderr
 
 

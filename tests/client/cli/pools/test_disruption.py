@@ -96,7 +96,7 @@ def test_the_switch_of_a_pool_is_in_its_record(cli, api):
 
 
 @pytest.mark.parametrize("arguments", [(), ("demo", "--all"), ("--all", "--pool", "burst")])
-def test_a_switch_needs_one_place(cli, api, arguments):
+def test_a_switch_needs_one_location(cli, api, arguments):
     result = cli("disruption", "pause", *arguments)
     assert result.exit_code == 2
     assert "give a cluster, or --all alone" in result.stderr

@@ -56,7 +56,7 @@ data: {key: canary-secret-0123456789abcd}
 """
 
 
-def test_plan_shows_nodes_price_bound_and_who_has_no_place(cli, api):
+def test_plan_shows_nodes_price_bound_and_who_has_no_room(cli, api):
     api.answer("POST", "/v1/placements", ANSWER)
     result = cli("plan", "-f", "-", "--cluster", "demo", stdin=MANIFESTS)
     assert result.exit_code == 0, result.stderr
@@ -83,7 +83,7 @@ def test_a_plan_that_is_not_whole_says_so_before_all_else(cli, api):
     assert "Warning: Skipped 1" in result.output
 
 
-def test_only_what_decides_the_place_of_pods_is_sent(cli, api):
+def test_only_what_decides_the_node_of_pods_is_sent(cli, api):
     api.answer("POST", "/v1/placements", ANSWER)
     assert cli("plan", "-f", "-", "--no-preferences", stdin=MANIFESTS).exit_code == 0
     (body,) = api.bodies("POST")
@@ -148,7 +148,7 @@ def test_nothing_to_buy_and_no_known_price(cli, api):
     assert result.stdout == "No new node.\n"
 
 
-def test_a_fault_is_shown_with_its_place(cli, api):
+def test_a_fault_is_shown_with_its_location(cli, api):
     fault = {"pointer": "/manifests/0/spec/replicas", "detail": "an integer is needed"}
     api.problem("POST", "/v1/placements", 422, "InvalidInput", errors=[fault])
     result = cli("plan", "-f", "-", stdin=MANIFESTS)

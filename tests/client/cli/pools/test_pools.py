@@ -116,7 +116,7 @@ def test_pools_of_all_clusters_are_listed_with_the_cluster(cli, api, cluster_doc
 
 
 @pytest.mark.parametrize(
-    ("pointer", "options", "place"),
+    ("pointer", "options", "option"),
     [
         ("/limits/usd", ("--limit", "usd=5"), "--limit usd: "),
         ("/requirements/0/key", ("--require", "a=b"), "--require: "),
@@ -124,10 +124,10 @@ def test_pools_of_all_clusters_are_listed_with_the_cluster(cli, api, cluster_doc
         ("/floor", (), "floor: "),
     ],
 )
-def test_a_refusal_names_the_option_that_was_given(cli, api, pointer, options, place):
+def test_a_refusal_names_the_option_that_was_given(cli, api, pointer, options, option):
     api.problem("POST", POOLS, 422, "InvalidInput", errors=[{"pointer": pointer, "detail": "is wrong"}])
     result = cli("pool", "create", "--cluster", "demo", "--name", "x", *options)
-    assert result.stderr.startswith(f"Error: {place}is wrong"), result.stderr
+    assert result.stderr.startswith(f"Error: {option}is wrong"), result.stderr
 
 
 def test_list_and_get(cli, api):

@@ -66,7 +66,7 @@ def test_each_policy_is_a_row_with_money_nodes_and_evictions(cli, api):
     ]
 
 
-def test_what_says_nothing_of_places_or_moves_is_not_sent(cli, api):
+def test_what_says_nothing_of_nodes_or_moves_is_not_sent(cli, api):
     api.answer("POST", ROUTE, OUTCOME)
     assert cli("simulate", "-f", "-", "--policy", "never", "--cluster", "demo", stdin=TRACE).exit_code == 0
     (body,) = api.bodies("POST")
@@ -114,7 +114,7 @@ def test_sums_that_do_not_compare_are_said_to_be_so(cli, api):
     assert "their sums do not compare" in result.stderr
 
 
-def test_faults_are_told_with_their_place(cli, api):
+def test_faults_are_told_with_their_location(cli, api):
     fault = {"pointer": "/events/1/at", "detail": "must be within the trace"}
     api.problem("POST", ROUTE, 422, "InvalidInput", errors=[fault])
     result = cli("simulate", "-f", "-", stdin=TRACE)

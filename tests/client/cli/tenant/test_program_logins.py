@@ -40,13 +40,13 @@ class GitHub:
     audiences: list[str] = field(default_factory=list)
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        place = urlsplit(handler.path)
-        if place.path == "/keys":
+        url = urlsplit(handler.path)
+        if url.path == "/keys":
             handler.send_response(200)
             handler.end_headers()
             handler.wfile.write(json.dumps(self.key.certificates()).encode())
             return
-        query = parse_qs(place.query)
+        query = parse_qs(url.query)
         is_job = handler.headers["Authorization"] == "Bearer job-token"
         self.audiences += query["audience"]
         times = {"iat": int(time.time()), "exp": int(time.time()) + self.lives, "jti": str(uuid.uuid4())}

@@ -199,8 +199,8 @@ def fuzzed(chance: random.Random) -> GivenRequest:
     """A request that is near to an allowed one, and wrong in some way or none."""
     base = chance.choice((NODE, "/version", NODE.rpartition("/")[0])).split("/")
     for _ in range(chance.choice((0, 0, 0, 1, 1, 2, 4))):
-        place = chance.randrange(len(base))
-        base[place : place + chance.choice((0, 1))] = [chance.choice(PIECES)]
+        index = chance.randrange(len(base))
+        base[index : index + chance.choice((0, 1))] = [chance.choice(PIECES)]
     target = "/".join(base)
     if chance.random() < 0.25:
         parts = [f"{chance.choice(KEYS)}={chance.choice(PIECES)}" for _ in range(chance.choice((1, 1, 2, 3)))]

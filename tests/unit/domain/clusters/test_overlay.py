@@ -52,7 +52,7 @@ def test_addresses_are_of_the_lower_half_alone_and_end() -> None:
         admitted(many, "100.64.0.0/16", "one more", "key", NOW)
 
 
-def test_each_hub_has_a_place_of_its_own_until_it_leaves() -> None:
+def test_each_hub_has_a_slot_of_its_own_until_it_leaves() -> None:
     table = Table()
     for number in range(overlay.HUBS):
         table = admitted(table, SPAN, f"ncl_{number}", "key", NOW, local=f"10.0.0.{number}", hub=True)

@@ -131,9 +131,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_wrong_is_named_at_its_place(case: str) -> None:
-    document, place, words = REFUSED[case]
-    assert faults(document) == {place: words}
+def test_what_is_wrong_is_named_at_its_field(case: str) -> None:
+    document, path, words = REFUSED[case]
+    assert faults(document) == {path: words}
 
 
 def test_budgets_are_checked() -> None:
@@ -151,7 +151,7 @@ def test_budgets_are_checked() -> None:
     ]
     at = "/autoNodes/0/dynamic/0/disruption/budgets"
     words = faults(of_dynamic(disruption={"budgets": budgets}))
-    assert {place.removeprefix(at) for place in words} == {
+    assert {path.removeprefix(at) for path in words} == {
         *("/0/nodes", "/1/nodes", "/2", "/3", "/4/schedule", "/5/duration", "/6/reasons/0", "/7/nodes"),
         *("/8/timeZone", "/9/schedule"),
     }

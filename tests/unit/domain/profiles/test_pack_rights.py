@@ -46,8 +46,8 @@ def test_pods_of_an_operators_pack_are_restricted_whatever_makes_them() -> None:
         ),
         "spec.containers[0].securityContext.privileged": object_of("v1", "Pod", "a", OPEN, spec=PODS["privileged"]),
     }
-    for place, item in items.items():
-        assert any(fault.startswith(place) for fault in rights_faults(item, OPERATOR))
+    for path, item in items.items():
+        assert any(fault.startswith(path) for fault in rights_faults(item, OPERATOR))
 
 
 def test_what_has_another_shape_than_a_pod_is_refused() -> None:
@@ -144,12 +144,12 @@ def test_a_secret_with_values_stands_in_no_version() -> None:
 VALUES: list[Any] = [None, True, 0, "", "ALL", [], {}, [[]], [{}], [None], {"a": {}}, {"type": []}, {"name": {}}]
 
 
-def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def paths_of(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path of each value below the tree."""
     items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in items:
         yield (*path, key)
-        yield from places(value, (*path, key))
+        yield from paths_of(value, (*path, key))
 
 
 def changed(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
@@ -165,7 +165,7 @@ def test_objects_of_any_shape_are_judged_without_a_fault_of_ours() -> None:
     security = [workload("Deployment", "a", OPEN, spec) for spec in PODS.values()]
     subjects = object_of("rbac.authorization.k8s.io/v1", "RoleBinding", "a", OPEN, subjects=[{"namespace": "a"}])
     for item in (*WAYS.values(), *security, subjects):
-        for path in places(item):
+        for path in paths_of(item):
             # what an object has at least is checked before
             if path[0] in ("apiVersion", "kind") or path in (
                 ("metadata",),

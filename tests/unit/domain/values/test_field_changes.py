@@ -34,7 +34,7 @@ def test_entries_of_lists_are_matched_by_name_and_equal_numbers_are_no_change():
     ]
 
 
-def test_what_goes_has_the_place_that_it_had():
+def test_what_goes_has_the_position_that_it_had():
     after = {"nodeTypes": LAB["nodeTypes"][:1]}
     assert differences(LAB, after) == [
         (("nodeTypes", 1), "nodeTypes[large]", {"name": "large", "usdPerHour": 0.2}, None),

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from stockyard.domain.values.redaction import last_part, redact
-from tests.harness.canaries import Place, canary, hits
+from tests.harness.canaries import Output, canary, hits
 
 KEY = base64.b64encode(b"a private key, which nobody may read" * 8).decode()
 PEM = "\n".join(KEY[start : start + 64] for start in range(0, len(KEY), 64))
@@ -29,7 +29,7 @@ PEM = "\n".join(KEY[start : start + 64] for start in range(0, len(KEY), 64))
 def test_what_is_named_as_a_secret_is_hidden(line: str) -> None:
     secret = canary().split('"')[0] + "%Ab1"
     text = redact(f"before\n{line.format(secret)}\nafter")
-    assert hits({"secret": secret}, [Place("console", "of a machine", text)]) == []
+    assert hits({"secret": secret}, [Output("console", "of a machine", text)]) == []
     assert text.startswith("before\n")
     assert text.endswith("\nafter")
 

@@ -27,7 +27,7 @@ def test_what_only_older_yaml_has_a_type_for_is_a_text(text: str) -> None:
         ("1: a", "has a name that is no text; put it into quotes", 1),
     ],
 )
-def test_what_json_has_not_is_refused_with_its_place(text: str, detail: str, line: int) -> None:
+def test_what_json_has_not_is_refused_with_its_line(text: str, detail: str, line: int) -> None:
     with pytest.raises(YamlFault) as refused:
         read_documents(text)
     assert (refused.value.detail, refused.value.line) == (detail, line)

@@ -48,7 +48,7 @@ def test_malformed_json_is_refused(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "position"),
     [
         ("{bad", "line 1, column 2: a name in double quotes is expected"),
         ('{"a":\n  oops}', "line 2, column 3: a value is expected"),
@@ -61,10 +61,10 @@ def test_malformed_json_is_refused(text):
         ('["\\x"]', "line 1, column 3: JSON has no such escape"),
     ],
 )
-def test_malformed_json_says_where_and_what_is_expected(text, place):
+def test_malformed_json_says_where_and_what_is_expected(text, position):
     with pytest.raises(MalformedBody) as refused:
         parse(text.encode())
-    assert refused.value.detail == f"The body is not JSON: {place}."
+    assert refused.value.detail == f"The body is not JSON: {position}."
 
 
 def test_nesting_is_limited_outside_of_texts():

@@ -16,20 +16,20 @@ from stockyard.edge.route import Answer, HttpFunction, Query, Roles
 from stockyard.errors import InvalidInput
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-PLACE = {"tenant": "acme", "route": "/v1/clusters", "query": {"status": "ready", "full": True}}
+BINDING = {"tenant": "acme", "route": "/v1/clusters", "query": {"status": "ready", "full": True}}
 
 
 @given(st.text(max_size=300), st.binary(min_size=16, max_size=64))
 def test_token_round_trip(after, key):
     codec = PageCodec(key)
-    token = codec.encode(after, now=NOW, **PLACE)
-    assert codec.decode(token, now=NOW + timedelta(minutes=59), **PLACE) == after
+    token = codec.encode(after, now=NOW, **BINDING)
+    assert codec.decode(token, now=NOW + timedelta(minutes=59), **BINDING) == after
     assert token.isascii()
     assert "=" not in token
 
 
 @pytest.mark.parametrize(
-    "other_place",
+    "other_binding",
     [
         {"tenant": "globex"},
         {"route": "/v1/events"},
@@ -38,24 +38,24 @@ def test_token_round_trip(after, key):
         {"query": {}},
     ],
 )
-def test_token_is_valid_for_its_tenant_route_and_query_only(other_place):
+def test_token_is_valid_for_its_tenant_route_and_query_only(other_binding):
     codec = PageCodec(b"k" * 16)
-    token = codec.encode("clu_1", now=NOW, **PLACE)
+    token = codec.encode("clu_1", now=NOW, **BINDING)
     with pytest.raises(InvalidInput):
-        codec.decode(token, now=NOW, **{**PLACE, **other_place})
+        codec.decode(token, now=NOW, **{**BINDING, **other_binding})
 
 
 def test_token_expires_after_an_hour():
     codec = PageCodec(b"k" * 16)
-    token = codec.encode("clu_1", now=NOW, **PLACE)
+    token = codec.encode("clu_1", now=NOW, **BINDING)
     with pytest.raises(InvalidInput, match="expired"):
-        codec.decode(token, now=NOW + timedelta(hours=1), **PLACE)
+        codec.decode(token, now=NOW + timedelta(hours=1), **BINDING)
 
 
 def test_tokens_depend_on_key():
-    token = PageCodec(b"k" * 16).encode("clu_1", now=NOW, **PLACE)
+    token = PageCodec(b"k" * 16).encode("clu_1", now=NOW, **BINDING)
     with pytest.raises(InvalidInput):
-        PageCodec(b"l" * 16).decode(token, now=NOW, **PLACE)
+        PageCodec(b"l" * 16).decode(token, now=NOW, **BINDING)
     with pytest.raises(ValueError, match="16 bytes"):
         PageCodec(b"short")
 
@@ -63,17 +63,17 @@ def test_tokens_depend_on_key():
 @given(st.data())
 def test_changed_token_is_refused(data):
     codec = PageCodec(b"k" * 16)
-    token = codec.encode("clu_1", now=NOW, **PLACE)
-    place = data.draw(st.integers(0, len(token) - 1))
-    changed = data.draw(st.characters(codec="ascii").filter(lambda c: c != token[place]))
+    token = codec.encode("clu_1", now=NOW, **BINDING)
+    index = data.draw(st.integers(0, len(token) - 1))
+    changed = data.draw(st.characters(codec="ascii").filter(lambda c: c != token[index]))
     with pytest.raises(InvalidInput):
-        codec.decode(token[:place] + changed + token[place + 1 :], now=NOW, **PLACE)
+        codec.decode(token[:index] + changed + token[index + 1 :], now=NOW, **BINDING)
 
 
 @given(st.text(max_size=200))
 def test_any_other_text_is_refused(text):
     with pytest.raises(InvalidInput):
-        PageCodec(b"k" * 16).decode(text, now=NOW, **PLACE)
+        PageCodec(b"k" * 16).decode(text, now=NOW, **BINDING)
 
 
 @dataclass

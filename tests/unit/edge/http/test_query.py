@@ -49,7 +49,7 @@ def test_values_that_there_are_are_named(values, text):
     ("raw", "name"),
     [("flag=1", "flag"), ("size=0", "size"), ("text=", "text"), ("tag=env", "tag"), ("text=a&text=a", "text")],
 )
-def test_a_fault_of_a_parameter_names_its_place(raw, name):
+def test_a_fault_of_a_parameter_names_the_parameter(raw, name):
     with pytest.raises(InvalidInput) as refused:
         parsed(raw)
     assert [fault.pointer for fault in refused.value.errors] == [f"/{name}"]

@@ -18,7 +18,7 @@ def change(pointer: str, after: Any = "other") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("place", "changed", "refused"),
+    ("pointer", "changed", "refused"),
     [
         (f"{TYPES}/0", LABELS, False),
         (f"{TYPES}/0", TYPES, True),
@@ -41,8 +41,8 @@ def change(pointer: str, after: Any = "other") -> dict[str, Any]:
         ("/settings/zones", "/settings/api_cidrs", False),
     ],
 )
-def test_a_fault_refuses_the_change_that_touches_it(place: str, changed: str, *, refused: bool) -> None:
-    assert speaks_against(place, [change(changed)]) is refused
+def test_a_fault_refuses_the_change_that_touches_it(pointer: str, changed: str, *, refused: bool) -> None:
+    assert speaks_against(pointer, [change(changed)]) is refused
 
 
 def test_what_machines_can_do_without_refuses_a_change_of_itself_alone() -> None:

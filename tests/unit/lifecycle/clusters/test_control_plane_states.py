@@ -60,11 +60,11 @@ class Machine:
     def answers(self) -> bool:
         return self.runs and not self.sick
 
-    def as_member(self, place: int, listens: bool) -> Member:
+    def as_member(self, index: int, listens: bool) -> Member:
         return Member(
-            str(place),
+            str(index),
             self.zone,
-            f"{place:03}",
+            f"{index:03}",
             joined=self.reported,
             alive=self.runs and not self.failed,
             healthy=self.healthy and self.answers,
@@ -88,11 +88,11 @@ class State:
 
     def members(self) -> list[Member]:
         plan = self.before | self.after
-        members = [machine.as_member(place, self._listens(place)) for place, machine in enumerate(self.machines)]
-        return [replace(member, in_plan=place in plan) for place, member in enumerate(members)]
+        members = [machine.as_member(index, self._listens(index)) for index, machine in enumerate(self.machines)]
+        return [replace(member, in_plan=index in plan) for index, member in enumerate(members)]
 
-    def _listens(self, place: int) -> bool:
-        return place == self.plan and self.machines[place].reported
+    def _listens(self, index: int) -> bool:
+        return index == self.plan and self.machines[index].reported
 
     def voters(self) -> list[Machine]:
         return [machine for machine in self.machines if machine.votes]
@@ -103,71 +103,71 @@ class State:
     def has_quorum(self) -> bool:
         return self.survivors() >= quorum(len(self.voters()))
 
-    def change(self, place: int, **fields: object) -> State:
-        changed = replace(self.machines[place], **fields)
-        return replace(self, machines=(*self.machines[:place], changed, *self.machines[place + 1 :]))
+    def change(self, index: int, **fields: object) -> State:
+        changed = replace(self.machines[index], **fields)
+        return replace(self, machines=(*self.machines[:index], changed, *self.machines[index + 1 :]))
 
-    def without(self, place: int) -> State:
+    def without(self, index: int) -> State:
         """The claim is gone: whatever was after it moves up."""
 
-        def moved(places: frozenset[int]) -> frozenset[int]:
-            return frozenset(other - (other > place) for other in places if other != place)
+        def moved(indexes: frozenset[int]) -> frozenset[int]:
+            return frozenset(other - (other > index) for other in indexes if other != index)
 
-        plan = -1 if self.plan == place else self.plan - (self.plan > place)
-        machines = (*self.machines[:place], *self.machines[place + 1 :])
+        plan = -1 if self.plan == index else self.plan - (self.plan > index)
+        machines = (*self.machines[:index], *self.machines[index + 1 :])
         return State(machines, plan, moved(self.before), moved(self.after))
 
 
 def fresh(size: int, *, current: bool = True, unready: int = -1) -> State:
     machine = Machine("a", votes=True, reported=True, registered=True, healthy=True, current=current)
-    zones = [ZONES[place % len(ZONES)] for place in range(size)]
-    return State(tuple(replace(machine, zone=zone, unready=place == unready) for place, zone in enumerate(zones)))
+    zones = [ZONES[index % len(ZONES)] for index in range(size)]
+    return State(tuple(replace(machine, zone=zone, unready=index == unready) for index, zone in enumerate(zones)))
 
 
 def decided(state: State, size: int, zones: tuple[str, ...] = ZONES) -> tuple[Step, State]:
     """Step of the decider, and the state once that is done."""
     step = decide(size, zones, state.members())
     if isinstance(step, Add):
-        places = frozenset(map(int, step.expels))
-        return step, State((*state.machines, Machine(step.zone)), len(state.machines), places)
+        indexes = frozenset(map(int, step.expels))
+        return step, State((*state.machines, Machine(step.zone)), len(state.machines), indexes)
     if isinstance(step, Wait | Done | Lost):
         return step, state
     return step, _obey(state, step)
 
 
 def _obey(state: State, step: Admit | Withdraw | Delete | Expel) -> State:
-    place = int(step.id)
+    index = int(step.id)
     if isinstance(step, Expel):
         assert int(step.by) == state.plan, "only the machine with the plan listens"
         if state.machines[state.plan].reported:
-            return replace(state, after=state.after | {place})
-        return replace(state, before=state.before | {place})
+            return replace(state, after=state.after | {index})
+        return replace(state, before=state.before | {index})
     if isinstance(step, Delete):
-        assert not state.machines[place].votes, "a machine is ended that etcd counts on"
-        return state.change(place, leaving=True)
+        assert not state.machines[index].votes, "a machine is ended that etcd counts on"
+        return state.change(index, leaving=True)
     if isinstance(step, Withdraw):
-        return state.change(place, registered=False, healthy=False)
-    return state.change(place, registered=True)
+        return state.change(index, registered=False, healthy=False)
+    return state.change(index, registered=True)
 
 
 def events(state: State) -> Iterator[State]:
     """States that the machines, etcd and the balancer may lead to next, each event by itself."""
-    for place, machine in enumerate(state.machines):
+    for index, machine in enumerate(state.machines):
         if machine.leaving:
-            yield state.without(place)
+            yield state.without(index)
         if not machine.runs:
             if not machine.failed:
-                yield state.change(place, failed=True)
+                yield state.change(index, failed=True)
             continue
         if machine.sick:
-            yield state.change(place, sick=False, overdue=False)
+            yield state.change(index, sick=False, overdue=False)
             if not machine.overdue:
-                yield state.change(place, overdue=True)
+                yield state.change(index, overdue=True)
             continue
         if machine.registered and not machine.healthy and machine.votes:
-            yield state.change(place, healthy=True)
+            yield state.change(index, healthy=True)
         if machine.votes and not machine.reported and not machine.failed:
-            yield state.change(place, reported=True)
+            yield state.change(index, reported=True)
     yield from _etcd(state)
 
 
@@ -180,35 +180,35 @@ def _etcd(state: State) -> Iterator[State]:
     if not joins.answers or joins.failed:
         return
     if not joins.votes:
-        yield from (removed for place in state.before if (removed := _removed(state, place)) is not None)
-        cleared = not any(state.machines[place].votes for place in state.before)
+        yield from (removed for index in state.before if (removed := _removed(state, index)) is not None)
+        cleared = not any(state.machines[index].votes for index in state.before)
         if cleared and state.survivors() == len(state.voters()):
             yield state.change(state.plan, votes=True)
     elif joins.reported:
-        for place in state.before | state.after:
-            removed = _removed(state, place)
+        for index in state.before | state.after:
+            removed = _removed(state, index)
             if removed is not None:
                 yield removed
-            elif not state.machines[place].votes and not state.machines[place].expelled:
-                yield state.change(place, expelled=True)
+            elif not state.machines[index].votes and not state.machines[index].expelled:
+                yield state.change(index, expelled=True)
 
 
-def _removed(state: State, place: int) -> State | None:
-    if not state.machines[place].votes:
+def _removed(state: State, index: int) -> State | None:
+    if not state.machines[index].votes:
         return None
-    without = state.change(place, votes=False)
-    return without if not state.machines[place].answers or without.has_quorum() else None
+    without = state.change(index, votes=False)
+    return without if not state.machines[index].answers or without.has_quorum() else None
 
 
 def troubles(state: State, silence: bool) -> Iterator[State]:
     """Any machine dies that etcd bears to lose, or any member answers no more."""
-    for place, machine in enumerate(state.machines):
+    for index, machine in enumerate(state.machines):
         if machine.runs:
-            dead = state.change(place, runs=False, healthy=False, registered=False, sick=False, overdue=False)
+            dead = state.change(index, runs=False, healthy=False, registered=False, sick=False, overdue=False)
             if dead.has_quorum():
                 yield dead
         if silence and machine.answers and machine.reported and machine.registered:
-            silent = state.change(place, sick=True)
+            silent = state.change(index, sick=True)
             if silent.has_quorum():
                 yield silent
 

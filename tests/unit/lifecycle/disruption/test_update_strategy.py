@@ -93,7 +93,7 @@ def test_beside_figures_only_budgets_of_drift_or_with_a_window_count() -> None:
     ]
 
 
-def test_what_leaves_to_be_replaced_keeps_its_place_until_it_is_gone() -> None:
+def test_what_leaves_to_be_replaced_counts_until_it_is_gone() -> None:
     drifted = Condition(NOT_DRIFTED, "False", "NodePoolDrifted", "", TIME)
     two = claims("Available", "Available")
     leaving = replace(claims("Available")[0], id="old", deleting=True, conditions=(drifted,))

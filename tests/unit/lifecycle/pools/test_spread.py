@@ -65,7 +65,7 @@ def test_zones_are_even_after_each_step(number: int, seed: int) -> None:
     for step in range(100):
         if chance.random() < 0.6:
             new = next_zones(pool(*zones), claims, (), chance.randint(1, 4))
-            claims += [claim(step * 10 + place, zone) for place, zone in enumerate(new)]
+            claims += [claim(step * 10 + index, zone) for index, zone in enumerate(new)]
         else:
             target = max(0, len(claims) - chance.randint(1, 4))
             ids = {each.id for each in surplus_of(pool(*zones, quantity=target), claims)}

@@ -12,11 +12,11 @@ from stockyard.operations.clusters.healing.completion import complete_members
 from tests.unit.operations.clusters.members_world import ZONES, MembersWorld, members_world
 
 
-@pytest.mark.parametrize("place", range(3), ids=["first member", "second member", "third member"])
-def test_members_heal_into_the_zones_that_are_left(place: int) -> None:
+@pytest.mark.parametrize("index", range(3), ids=["first member", "second member", "third member"])
+def test_members_heal_into_the_zones_that_are_left(index: int) -> None:
     members = members_world(3)
     members.drive()
-    victim = members.members()[place]
+    victim = members.members()[index]
     zone = zone_of(victim)
     take_away(members, zone)
     assert complete_members(members.world.services, members.id)

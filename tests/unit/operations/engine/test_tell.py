@@ -40,7 +40,7 @@ def test_events_name_what_they_are_about(world: World) -> None:
         assert event.record.about["name"] == sent.record.payload["detail"]["name"] == name
 
 
-def test_what_a_commit_sends_is_one_item_in_place_of_the_first() -> None:
+def test_what_a_commit_sends_is_one_item_instead_of_the_first() -> None:
     items = [Outbox(f"out_{number}", "event", {"detail_type": "x", "detail": {"n": number}}, "t") for number in (1, 2)]
     start = Outbox("out_3", "workflow", {"workflow": "w", "name": "n", "input": {}}, "t")
     writes = [Remove(Outbox, "out_0"), Create(items[0]), Remove(Outbox, "out_9"), Create(items[1]), Create(start)]

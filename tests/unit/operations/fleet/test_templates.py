@@ -205,7 +205,7 @@ class Located(SimulatedNodes):
 
 
 @pytest.fixture
-def place(yard: Yard) -> Callable[..., Located]:
+def locate(yard: Yard) -> Callable[..., Located]:
     def located(**fields: Any) -> Located:
         source = Located(yard.nodes.registry.store, lambda *_: False)
         for name, setting in fields.items():
@@ -216,17 +216,17 @@ def place(yard: Yard) -> Callable[..., Located]:
     return located
 
 
-def test_providers_out_of_reach_serve_no_pool_of_the_cluster(yard: Yard, place: Callable[..., Located]) -> None:
-    place(reaches=False)
+def test_providers_out_of_reach_serve_no_pool_of_the_cluster(yard: Yard, locate: Callable[..., Located]) -> None:
+    locate(reaches=False)
     assert names(template(yard)) == []
     everywhere = supply(yard.nodes.services, None)
     assert names(every_provider(everywhere, "all")) == ["sim.small", "sim.large"], "without a cluster all are in reach"
 
 
-def test_any_zone_means_those_that_the_cluster_has(yard: Yard, place: Callable[..., Located]) -> None:
+def test_any_zone_means_those_that_the_cluster_has(yard: Yard, locate: Callable[..., Located]) -> None:
     anywhere = {**GPU, "name": "any", "properties": {"topology.kubernetes.io/zone": "*"}}
     yard.nodes.provider("x", anywhere)
-    place(zone_names=frozenset({"b", "a"}))
+    locate(zone_names=frozenset({"b", "a"}))
     pool = template(yard, provider="x")
     assert [offering.zones for node_type in pool.node_types for offering in node_type.offerings] == [("a", "b")]
     assert names(every_provider(stock(yard), "all")) == ["x.any"], "types of other zones cannot be had"

@@ -288,9 +288,9 @@ def test_the_route_takes_a_token_and_keeps_it_nowhere(
     log = repr([vars(record) for record in caplog.records])
     assert log.count("/bootstrap") == len(answers)
     stored_text = json.dumps(list(world.registry.table.items()), default=str)
-    for place in (stored_text, log):
+    for text in (stored_text, log):
         for secret in (booting.token, answer["renewal_token"], answer["client_secret"], "f" * 64):
-            assert secret not in place
+            assert secret not in text
 
 
 def _posted(cluster_id: str, body: dict[str, str]) -> dict[str, object]:

@@ -195,8 +195,8 @@ def test_the_token_is_kept_as_a_hash_and_shown_nowhere(booting: Booting) -> None
     assert len(bytes.fromhex(token)) * 8 >= 128
     assert _fact(booting, claim).value == hashlib.sha256(token.encode()).hexdigest()
     stored_text = json.dumps(list(booting.yard.nodes.registry.table.items()), default=str)
-    for place in (stored_text, repr(booting.work), "".join(booting.yard.rig.logs)):
-        assert token not in place
+    for text in (stored_text, repr(booting.work), "".join(booting.yard.rig.logs)):
+        assert token not in text
 
 
 def test_a_machine_of_no_cluster_is_told_no_token(booting: Booting) -> None:
@@ -234,9 +234,9 @@ def test_the_route_takes_a_token_and_keeps_it_nowhere(
     log = repr([vars(record) for record in caplog.records])
     assert log.count("/join") == len(answers)
     stored_text = json.dumps(list(nodes.registry.table.items()), default=str)
-    for place in (stored_text, log, *(json.dumps(answer) for answer in answers)):
-        assert token not in place
-        assert "f" * 64 not in place
+    for text in (stored_text, log, *(json.dumps(answer) for answer in answers)):
+        assert token not in text
+        assert "f" * 64 not in text
 
 
 def _posted(claim_id: str, body: dict[str, object]) -> dict[str, object]:

@@ -196,7 +196,7 @@ def _posted(claim: NodeClaim, cluster: Cluster, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_the_kubeconfig_of_a_member_takes_the_place_of_the_first_ones(
+def test_the_kubeconfig_of_a_member_replaces_the_first_ones(
     yard: Yard, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first kubeconfig ends a year after it was made, whether its machine is still there or not."""

@@ -167,7 +167,7 @@ def test_labels_annotations_and_the_description_are_the_records_alone(eks: Manag
 
 
 @pytest.mark.parametrize(
-    ("more", "place"),
+    ("more", "path"),
     [
         ({"region": "us-west-2", "nodePools": [SYSTEM]}, "region"),
         ({"region": "us-west-2", "nodePools": [SYSTEM, GPU]}, "region"),
@@ -175,13 +175,13 @@ def test_labels_annotations_and_the_description_are_the_records_alone(eks: Manag
         ({"networking": {"subnetCidrs": ["10.0.0.0/20", "10.0.16.0/20"]}}, "networking/subnetCidrs"),
     ],
 )
-def test_what_cannot_change_is_refused_at_its_field(eks: ManagedWorld, more: dict[str, Any], place: str) -> None:
+def test_what_cannot_change_is_refused_at_its_field(eks: ManagedWorld, more: dict[str, Any], path: str) -> None:
     pools = more.get("nodePools", [SYSTEM, GPU])
     ready(eks, manifest())
     document = manifest(*pools)
     document["spec"].update(more)
     refused = faults(eks, document)
-    assert refused["/0/spec/" + place] == "cannot be changed after creation"
+    assert refused["/0/spec/" + path] == "cannot be changed after creation"
 
 
 def test_a_pool_cannot_get_another_role(eks: ManagedWorld) -> None:
@@ -315,8 +315,8 @@ def test_the_plan_names_what_it_makes_and_what_it_costs(eks: ManagedWorld) -> No
 
 def test_a_version_near_its_end_is_warned_of_in_plan_and_answer(eks: ManagedWorld) -> None:
     document = manifest(kubernetesVersion="1.33")
-    places = [remark["pointer"] for remark in plan(eks, document)["warnings"]]
-    assert places == ["/0/spec/kubernetesVersion"]
+    pointers = [remark["pointer"] for remark in plan(eks, document)["warnings"]]
+    assert pointers == ["/0/spec/kubernetesVersion"]
     (result,) = apply(eks, document)
     assert "is in extended support" in result["warnings"][0]["detail"]
 

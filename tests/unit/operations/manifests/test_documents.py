@@ -129,8 +129,8 @@ def test_kinds_of_the_cluster_have_no_namespace(nodes: Nodes) -> None:
     ],
 )
 def test_a_node_class_beside_pools_is_left_out(nodes: Nodes, version: str, kind: str) -> None:
-    (place, text), *_ = warnings(node_pool(), node_class(version, kind)).items()
-    assert place == (1, "kind")
+    (path, text), *_ = warnings(node_pool(), node_class(version, kind)).items()
+    assert path == (1, "kind")
     assert text == f"The {kind} is left out: a node provider says how nodes are made. Not used of it: amiFamily, role."
     assert faults(nodes, node_class(version, kind)) == {
         "/0/kind": "a node class is not read: a node provider says how nodes are made"

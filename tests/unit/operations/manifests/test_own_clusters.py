@@ -104,7 +104,7 @@ def test_what_a_manifest_does_not_say_stays(eks: ManagedWorld) -> None:
     assert (cluster.settings["public_access_cidrs"], cluster.settings["addon_versions"]) == ([], {})
 
 
-def test_a_changed_group_and_a_changed_pool_are_told_at_their_places(eks: ManagedWorld) -> None:
+def test_a_changed_group_and_a_changed_pool_are_told_at_their_fields(eks: ManagedWorld) -> None:
     ready(eks, manifest(WEB))
     larger = manifest({**WEB, "limits": {"cpu": "80"}}, settings={"nodeGroups": [{**SYSTEM, "maxSize": 20}]})
     changes = {change["pointer"]: (change["before"], change["after"]) for change in plan(eks, larger)["changes"]}
@@ -163,7 +163,7 @@ def test_faults_are_told_at_the_fields_of_the_manifest(
 ) -> None:
     faults_found = faults(eks, document)
     assert faults_found.keys() == expected.keys()
-    assert all(text in faults_found[place] for place, text in expected.items()), faults_found
+    assert all(text in faults_found[pointer] for pointer, text in expected.items()), faults_found
 
 
 def test_what_cannot_change_is_refused_at_its_field(eks: ManagedWorld) -> None:

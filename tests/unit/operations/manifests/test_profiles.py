@@ -139,7 +139,7 @@ def test_a_dry_run_names_what_is_different_and_writes_nothing(world: PacksWorld)
         ({**profile(), "metadata": {"name": "base", "labels": {"a": "b"}}}, "/0/metadata/labels"),
     ],
 )
-def test_a_profile_that_does_not_fit_is_refused_at_its_place(
+def test_a_profile_that_does_not_fit_is_refused_at_its_field(
     world: PacksWorld, document: dict[str, Any], pointer: str
 ) -> None:
     apply(world, profile())
@@ -231,7 +231,7 @@ def test_a_new_minor_in_the_layer_k8s_upgrades_the_cluster(world: PacksWorld) ->
         ),
     ],
 )
-def test_what_does_not_fit_is_told_at_the_places_of_the_document(
+def test_what_does_not_fit_is_told_at_the_fields_of_the_document(
     world: PacksWorld, reference: dict[str, Any], pointer: str
 ) -> None:
     apply(world, profile())

@@ -121,7 +121,7 @@ def test_a_network_that_has_changed_is_looked_at_by_the_next_claim(world: World)
     assert environment_after("three").outputs["image"] == "image-2"
 
 
-def test_a_launch_that_misses_what_the_place_names_has_it_found_again(world: World) -> None:
+def test_a_launch_that_misses_what_the_node_class_names_has_it_found_again(world: World) -> None:
     """Somebody has removed a subnet, an image or a profile: only the claim that meets it fails."""
     nodes, source = ageing(world)
     for name, outcome, image in (

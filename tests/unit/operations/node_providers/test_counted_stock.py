@@ -99,7 +99,7 @@ def test_a_type_that_was_not_counted_has_no_machine(nodes: Nodes, source: _Count
     assert (claim.type_ref, capacity(nodes)["total"]) == ("", 0)
 
 
-def test_who_finds_the_last_machine_gone_waits_again_and_takes_no_place(nodes: Nodes, source: _Counting) -> None:
+def test_who_finds_the_last_machine_gone_waits_again_and_takes_no_slot(nodes: Nodes, source: _Counting) -> None:
     provider = nodes.provider("lab", SMALL)
     (claim,) = bound(nodes, 1)
     nodes.refused.add(("lab", "small", "global"))

@@ -156,7 +156,7 @@ class Located(SimulatedNodes):
 
 
 @pytest.mark.parametrize("field", ["region", "cloudAccount"])
-def test_change_of_place_requires_no_nodes_or_environments(nodes: Nodes, field: str) -> None:
+def test_change_of_location_requires_no_nodes_or_environments(nodes: Nodes, field: str) -> None:
     nodes.services = with_ports(nodes.services, node_sources={"ec2": Located(nodes.registry.store)})
     # Machines and environments are looked for, switched and ended where the provider's document says that they are.
     store = nodes.services.store
@@ -174,8 +174,8 @@ def test_change_of_place_requires_no_nodes_or_environments(nodes: Nodes, field: 
     nodes.schedule()
     with pytest.raises(InUse, match=r"Region .* nodes there: one\."):
         change_provider(nodes.services, provider.id, 3, there, "user:ann", "r")
-    same_place = {"spec": {"ec2": {**provider.spec["ec2"], "nodeTypes": [SMALL], "region": "us-east-1"}}}
-    assert change_provider(nodes.services, provider.id, 3, same_place, "user:ann", "r").version == 4
+    same_location = {"spec": {"ec2": {**provider.spec["ec2"], "nodeTypes": [SMALL], "region": "us-east-1"}}}
+    assert change_provider(nodes.services, provider.id, 3, same_location, "user:ann", "r").version == 4
     nodes.relay()
     nodes.delete(claim)
     nodes.relay()

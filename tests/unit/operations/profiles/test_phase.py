@@ -198,7 +198,7 @@ def test_values_of_a_cluster_are_laid_over_those_of_the_profile(packs_world: Pac
         ({"name": "other"}, "/profiles/0/name"),
     ],
 )
-def test_a_choice_that_does_not_fit_is_refused_at_its_place(
+def test_a_choice_that_does_not_fit_is_refused_at_its_field(
     packs_world: PacksWorld, choice: dict[str, Any], pointer: str
 ) -> None:
     packs_world.make()

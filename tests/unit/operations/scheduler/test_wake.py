@@ -89,11 +89,11 @@ def test_a_tenant_with_many_claims_takes_turns_with_the_others(monkeypatch: pyte
     turns: list[tuple[str, int]] = []
     seconds = iter(float(number) for number in range(1000))
 
-    def place(services: Any, claims: Any) -> Report:
+    def schedule_and_remember(services: Any, claims: Any) -> Report:
         turns.append((services, len(claims)))
         return Report(waiting=len(claims))
 
-    monkeypatch.setattr(schedule, "schedule", place)
+    monkeypatch.setattr(schedule, "schedule", schedule_and_remember)
 
     def claim(number: int) -> NodeClaim:
         return NodeClaim(f"ncl_{number}", str(number), f"{number:09}", "", sequence=1)

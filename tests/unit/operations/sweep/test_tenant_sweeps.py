@@ -18,7 +18,7 @@ from stockyard.operations.sweep import records, run, tenant_sweeps
 from stockyard.ports import Create
 from tests.unit.operations.conftest import World, make_world
 
-PLACE_SECONDS = 0.1
+SCOPE_SECONDS = 0.1
 RUN = timedelta(minutes=3)
 TENANTS = ("large", *(f"t{number:03}" for number in range(10)))
 """Of the small yard."""
@@ -59,7 +59,7 @@ class Yard:
 
     def _hand_out(self, tenant: str, scope: str) -> None:
         self.scopes.append((tenant, scope))
-        self.world.clock.advance(PLACE_SECONDS)
+        self.world.clock.advance(SCOPE_SECONDS)
 
     def sweep(self) -> float:
         """One run on its schedule; the seconds it took."""

@@ -39,14 +39,14 @@ def on(plan: Plan) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("fields", [{}, {"spreads": (Spread(ZONE, 3, APP),)}], ids=["plain", "spread"])
-def test_a_node_takes_as_many_volumes_as_it_has_places_for(fields: dict[str, Any]) -> None:
+def test_a_node_takes_as_many_volumes_as_it_has_slots_for(fields: dict[str, Any]) -> None:
     plan = packed(group("p", 4, 2, **fields), nodes=(node("n", disk=5),))
     assert on(plan) == {"n": 2}
     assert sum(len(claim.pods) for claim in plan.claims) == 2  # the limits of a new node are not known
     assert set(plan.claims[0].requests) == {"cpu", "memory", "pods"}
 
 
-def test_pods_without_volumes_of_the_driver_need_no_place() -> None:
+def test_pods_without_volumes_of_the_driver_need_no_slot() -> None:
     full = node("n", disk=0)
     assert on(packed(group("p", 3, 0), nodes=(full,))) == {"n": 3}
     shared = group("p", 3, 0)
@@ -59,8 +59,8 @@ def test_pods_with_and_without_volumes_share_what_is_there() -> None:
     groups = (group("v", 6, 1), group("w", 30, 0, cpu=250), group("x", 3, 2, cpu=1000))
     plan = packed(*groups, nodes=(node("a", disk=4), node("b", disk=3)), pools=False)
     pods = {name: each.pod for each in groups for name in each.names}
-    for placement, places in zip(sorted(plan.placements, key=lambda each: each.node), (4, 3), strict=True):
-        assert sum(dict(pods[name].attachments).get(DISK, 0) for name in placement.pods) <= places
+    for placement, slots in zip(sorted(plan.placements, key=lambda each: each.node), (4, 3), strict=True):
+        assert sum(dict(pods[name].attachments).get(DISK, 0) for name in placement.pods) <= slots
     placed = [name for placement in plan.placements for name in placement.pods]
     assert sum(name.startswith("w") for name in placed) == 30
     assert sum(dict(pods[name].attachments).get(DISK, 0) for name in placed) >= 6

@@ -68,7 +68,7 @@ def test_types_that_are_not_named_have_no_end() -> None:
     assert used(packed(group(10), places={})) == {"rare": 5}
 
 
-def test_a_node_that_outgrows_a_type_gives_its_place_back() -> None:
+def test_a_node_that_outgrows_a_type_gives_its_slot_back() -> None:
     """The first pod opens a small node; with the second it is a larger one, and the small type is free again."""
     small, large = node_type("small", 2, 0.1), node_type("large", 4, 0.15)
     plan = packed(group(1, 2000), group(2, 1000, "q"), places={"p.small": 1}, types=(small, large))

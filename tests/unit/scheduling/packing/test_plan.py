@@ -221,7 +221,7 @@ def test_offerings_without_a_price_do_not_end_the_search_for_price() -> None:
     assert (plan.price, len(plan.left_out)) == (expected.price, len(expected.left_out))
 
 
-def test_a_bound_is_told_only_when_every_pod_has_a_place() -> None:
+def test_a_bound_is_told_only_when_every_pod_has_room() -> None:
     assert packed(pod(2000), 2, node_types=(SMALL,)).bound == pytest.approx(0.1)
     assert packed(pod(2000), 2, node_types=(SMALL,), limits={"nodes": 1000}).bound is None
     assert packed(pod(anti_affinity=ANTI)).bound is None

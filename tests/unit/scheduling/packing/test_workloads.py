@@ -210,6 +210,6 @@ def test_what_needs_no_new_node_is_skipped_and_counted() -> None:
         ([manifest("DaemonSet", str(number)) for number in range(11)], "/10: no more than 10 manifests"),
     ],
 )
-def test_what_is_wrong_is_named_by_its_place(documents: list[Any], text: str) -> None:
+def test_what_is_wrong_is_named_by_its_pointer(documents: list[Any], text: str) -> None:
     with pytest.raises(ValueError, match=f"^{text}"):
         read(*documents)

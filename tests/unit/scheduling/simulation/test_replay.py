@@ -117,7 +117,7 @@ def test_a_budget_bounds_how_many_nodes_go_at_a_time():
         assert [event.at - HOUR for event in outcome.events] == moments
 
 
-def test_pods_without_a_place_are_named_and_wait_to_the_end():
+def test_pods_without_room_are_named_and_wait_to_the_end():
     pool = replace(POOL, limits={"nodes": 1000})
     outcome = replay(trace(Arrival(0, kind(cpu=7000), 2), pool=pool, until=HOUR), STEPS)
     (homeless,) = outcome.homeless

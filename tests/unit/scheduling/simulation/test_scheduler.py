@@ -34,9 +34,9 @@ def pod(cpu=1000, **fields):
 
 def bound(nodes, *pods):
     scheduler = KubeScheduler(nodes, {each.name: TOTAL for each in nodes}, pods)
-    places = [scheduler.place(each) for each in pods]
+    node_names = [scheduler.place(each) for each in pods]
     assert scheduler.spent > 0
-    return places
+    return node_names
 
 
 def beside(weight=0, key=HOSTNAME):
@@ -53,9 +53,9 @@ def test_required_rules_keep_pods_from_nodes():
     nodes = [node("n1", pods=[there]), node("n2", cpu=2000)]
     assert bound(nodes, pod(anti_affinity=beside()), pod(anti_affinity=beside())) == ["n2", None]
     # Who is there already may want to be alone as well; who only prefers it keeps nobody away.
-    for weight, place in ((0, "n2"), (1, "n1")):
+    for weight, node_name in ((0, "n2"), (1, "n1")):
         holder = PlacedPod("default", WEB, beside(weight))
-        assert bound([node("n1", pods=[holder]), node("n2", cpu=2000)], pod()) == [place]
+        assert bound([node("n1", pods=[holder]), node("n2", cpu=2000)], pod()) == [node_name]
     assert bound(nodes, pod(affinity=beside())) == ["n1"]
     port_pod = pod(ports=(HostPort(80),))
     assert bound([node("n1", ports=(HostPort(80),)), node("n2", cpu=2000)], port_pod, port_pod) == ["n2", None]
@@ -94,11 +94,11 @@ def test_preferred_rules_only_rank():
 def test_of_many_nodes_a_part_is_ranked_and_all_are_used():
     nodes = [node(f"n{number:03}", cpu=1000) for number in range(130)]
     apart = pod(anti_affinity=beside(1))
-    places = bound(nodes, *[apart] * 131)
-    assert (len(set(places[:130])), places[130]) == (130, None)
+    node_names = bound(nodes, *[apart] * 131)
+    assert (len(set(node_names[:130])), node_names[130]) == (130, None)
 
 
 def test_a_spread_over_hosts_counts_nodes_by_its_policies():
     nodes = [node("n1", pods=[PlacedPod("default", WEB, ())]), node("n2", taints=(Taint("only"),))]
-    for honors_taints, place in ((False, None), (True, "n1")):
-        assert bound(nodes, pod(spreads=(Spread(HOSTNAME, 1, OWN, honors_taints=honors_taints),))) == [place]
+    for honors_taints, node_name in ((False, None), (True, "n1")):
+        assert bound(nodes, pod(spreads=(Spread(HOSTNAME, 1, OWN, honors_taints=honors_taints),))) == [node_name]

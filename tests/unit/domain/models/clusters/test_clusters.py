@@ -29,13 +29,13 @@ def changed(path, value):
     """``MINIMAL`` with one place changed; ``...`` removes it."""
     document = copy.deepcopy(MINIMAL)
     *parents, last = path.strip("/").split("/")
-    place = document
+    parent = document
     for part in parents:
-        place = place[part]
+        parent = parent[part]
     if value is ...:
-        del place[last]
+        del parent[last]
     else:
-        place[last] = value
+        parent[last] = value
     return document
 
 
@@ -174,7 +174,7 @@ def test_names_that_are_not(name):
         ("/tags", ["a"]),
     ],
 )
-def test_values_that_are_refused_at_their_place(path, value):
+def test_values_that_are_refused_at_their_field(path, value):
     if path.endswith("/0"):
         assert set(faults(changed(path[:-2], [value]))) == {path}
     else:
@@ -363,11 +363,11 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=8,
 )
-places = ["/name", "/secret", "/settings", "/tags", "/settings/autoscaler_node_groups", "/settings/ssh_cidrs"]
+pointers = ["/name", "/secret", "/settings", "/tags", "/settings/autoscaler_node_groups", "/settings/ssh_cidrs"]
 
 
-@given(json_values, st.sampled_from(places))
-def test_any_json_at_any_place_is_read_or_refused_at_that_place(value, path):
+@given(json_values, st.sampled_from(pointers))
+def test_any_json_at_any_field_is_read_or_refused_at_that_field(value, path):
     try:
         settings = normal(read(ClusterCreate, changed(path, value)))
     except InvalidInput as error:

@@ -128,10 +128,14 @@ def test_raw_templates_are_not_touched():
 )  # fmt: skip
 def test_what_is_refused(kind, changes, pointers):
     problems = faults(kind, **changes)
-    assert {place for place in problems if any(place.startswith(pointer) for pointer in pointers)} == set(problems), (
+    assert {
+        problem_pointer
+        for problem_pointer in problems
+        if any(problem_pointer.startswith(pointer) for pointer in pointers)
+    } == set(problems), problems
+    assert all(any(problem_pointer.startswith(pointer) for problem_pointer in problems) for pointer in pointers), (
         problems
     )
-    assert all(any(place.startswith(pointer) for place in problems) for pointer in pointers), problems
 
 
 def test_faults_never_repeat_a_value():

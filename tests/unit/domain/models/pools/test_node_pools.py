@@ -97,7 +97,7 @@ def test_every_field() -> None:
         },
         "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
     }
-    assert [place for place, _ in read.warnings] == [(3, "spec", "template", "spec", "nodeClassRef")]
+    assert [path for path, _ in read.warnings] == [(3, "spec", "template", "spec", "nodeClassRef")]
 
 
 def test_replicas_make_a_static_pool() -> None:
@@ -253,9 +253,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_wrong_is_named_at_its_place(case: str) -> None:
-    document, place, words = REFUSED[case]
-    assert faults(document) == {place: words}
+def test_what_is_wrong_is_named_at_its_field(case: str) -> None:
+    document, path, words = REFUSED[case]
+    assert faults(document) == {path: words}
 
 
 @pytest.mark.parametrize(

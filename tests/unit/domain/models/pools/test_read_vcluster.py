@@ -23,8 +23,8 @@ def of_dynamic(**fields: Any) -> dict[str, Any]:
 
 
 def remarks(document: PoolsDocument) -> dict[str, str]:
-    words = {pointer(*place).removeprefix("/privateNodes"): text for place, text in document.warnings}
-    return {place: text for place, text in words.items() if not place.endswith("/terminationGracePeriod")}
+    words = {pointer(*path).removeprefix("/privateNodes"): text for path, text in document.warnings}
+    return {path: text for path, text in words.items() if not path.endswith("/terminationGracePeriod")}
 
 
 STATIC = {"name": "s", "quantity": 2}
@@ -72,7 +72,7 @@ def test_each_form_says_the_same_pools(form: str) -> None:
     assert (dynamic.name, dynamic.kind, dynamic.provider_ref) == ("d", "dynamic", "p")
     assert dynamic.limits == {"cpu": "100", "nodes": "10"}
     assert {pool.form for pool in read.pools} == {"autoNodes"}
-    assert [place[-2:] for place in read.paths] == [("static", 0), ("dynamic", 0)]
+    assert [path[-2:] for path in read.paths] == [("static", 0), ("dynamic", 0)]
     if remark is None:
         assert remarks(read) == {}
     else:
@@ -94,8 +94,8 @@ def test_the_default_grace_is_said() -> None:
     document = vcluster(
         [{"provider": "p", "static": [STATIC, {**STATIC, "name": "t", "terminationGracePeriod": "1h"}]}]
     )
-    places = [place for place, _ in read_vcluster(document).warnings]
-    assert places == [("privateNodes", "autoNodes", 0, "static", 0, "terminationGracePeriod")]
+    paths = [path for path, _ in read_vcluster(document).warnings]
+    assert paths == [("privateNodes", "autoNodes", 0, "static", 0, "terminationGracePeriod")]
 
 
 def test_every_field_of_a_dynamic_pool() -> None:
@@ -146,7 +146,7 @@ def test_other_parts_are_named_and_not_looked_at() -> None:
     document["privateNodes"] |= {"kubelet": {}, "vpn": {"enabled": True, "nodeToNode": {"enabled": True}}}
     read = read_vcluster(document)
     words = remarks(read)
-    assert {place for place, text in words.items() if text == "This part is not looked at."} == {
+    assert {path for path, text in words.items() if text == "This part is not looked at."} == {
         "/controlPlane",
         "/sync",
         "/kubelet",

@@ -124,10 +124,10 @@ def test_it_stands_in_the_cluster_that_was_named(minting: Minting, holder: Clust
     assert ask(minting, current(minting))["secrets"] == []
     # Asked for elsewhere, it leaves where it was: the agent there says when it has gone.
     wish(minting, SecretChoice(None, "platform"))
-    place = {"namespace": "platform", "name": NAME}
-    assert ask(minting, holder)["removed"] == [place]
-    assert ask(minting, holder, {**place, "status": "failed", "message": "no"})["removed"] == [place]
-    assert ask(minting, holder, {**place, "status": "removed", "message": ""})["removed"] == []
+    reference = {"namespace": "platform", "name": NAME}
+    assert ask(minting, holder)["removed"] == [reference]
+    assert ask(minting, holder, {**reference, "status": "failed", "message": "no"})["removed"] == [reference]
+    assert ask(minting, holder, {**reference, "status": "removed", "message": ""})["removed"] == []
     assert facts(minting, holder) == []
     assert not post(minting, holder)
 
@@ -147,11 +147,15 @@ def test_what_nobody_asks_for_any_more_is_removed(minting: Minting, holder: Clus
 
 def test_the_cluster_says_what_became_of_its_secret_and_only_when_it_is_news(minting: Minting) -> None:
     cluster = wish(minting, SecretChoice())
-    place = {"namespace": "default", "name": NAME}
-    failed = {**place, "status": "failed", "message": 'namespaces "default" not found'}
+    reference = {"namespace": "default", "name": NAME}
+    failed = {**reference, "status": "failed", "message": 'namespaces "default" not found'}
     for result, status, words in (
         (failed, "False", "not found"),
-        ({**place, "status": "written", "message": ""}, "True", "kept fresh in the namespace default of cluster demo"),
+        (
+            {**reference, "status": "written", "message": ""},
+            "True",
+            "kept fresh in the namespace default of cluster demo",
+        ),
     ):
         ask(minting, cluster, result, refresh=False)
         status_now, message = conditions(minting)["KubeconfigSecretWritten"]
@@ -173,13 +177,13 @@ def test_nothing_is_asked_of_a_cluster_that_is_not_ready(minting: Minting) -> No
 
 
 def test_who_may_ask_for_what(minting: Minting, world: World) -> None:
-    for choice, place in (
+    for choice, pointer in (
         (SecretChoice(role="admin"), "/kubeconfig_secret/role"),
         (SecretChoice("nowhere"), "/kubeconfig_secret/cluster"),
     ):
         with pytest.raises(InvalidInput) as refused:
             wish(minting, choice)
-        assert [fault.pointer for fault in refused.value.errors] == [place]
+        assert [fault.pointer for fault in refused.value.errors] == [pointer]
     cluster = wish(minting, SecretChoice(role="admin"), ADMIN_RIGHTS)
     assert cluster.kubeconfig_secret["role"] == "admin"
     assert wish(minting, SecretChoice(role="admin")).kubeconfig_secret == cluster.kubeconfig_secret

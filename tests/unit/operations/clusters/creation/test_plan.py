@@ -82,8 +82,8 @@ def test_plan_refuses_control_plane_too_small_for_kubeadm(
     settings = {"control_plane_instance_type": name, "autoscaler_node_groups": groups}
     with pytest.raises(InvalidInput) as refused:
         plan_creation(world.services, world.new_cluster(settings=settings))
-    place = "autoscaler_node_groups/1/instance_types/0" if grouped else "control_plane_instance_type"
-    assert [e.pointer for e in refused.value.errors] == [f"/settings/{place}"]
+    setting_pointer = "autoscaler_node_groups/1/instance_types/0" if grouped else "control_plane_instance_type"
+    assert [e.pointer for e in refused.value.errors] == [f"/settings/{setting_pointer}"]
     assert "2 vCPU and 1700 MiB" in refused.value.errors[0].detail
     settings = {"control_plane_instance_type": "t3.small", "autoscaler_node_groups": [worker]}
     assert plan_creation(world.services, world.new_cluster(settings=settings))["creates"]

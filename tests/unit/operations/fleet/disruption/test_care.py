@@ -16,7 +16,7 @@ from tests.unit.operations.fleet.disruption.conftest import Pods, pod
 from tests.unit.operations.fleet.disruption.test_run import LARGE, idle
 
 
-def test_decisions_are_careful_for_a_day_after_pods_of_one_have_found_no_place(
+def test_decisions_are_careful_for_a_day_after_pods_of_one_have_found_no_room(
     pods: Pods, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A node is made soon after others have left: the scheduler did not put pods where the decision had them."""

@@ -202,7 +202,7 @@ def test_a_pool_that_changes_while_its_decision_starts_costs_no_rest(
     assert pods.types() == [SMALL]
 
 
-def test_empty_nodes_and_replacements_are_no_sign_of_pods_without_a_place(pods: Pods) -> None:
+def test_empty_nodes_and_replacements_are_no_sign_of_pods_without_room(pods: Pods) -> None:
     idle(pods, 3)
     pods.run(8)
     assert pods.types() == [LARGE]

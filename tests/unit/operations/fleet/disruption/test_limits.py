@@ -14,7 +14,7 @@ from tests.unit.operations.fleet.disruption.test_run import LARGE, NOW, SMALL, d
 ANY_TYPE = [{"key": "vcluster.com/node-type", "operator": "Exists"}]
 
 
-def test_a_full_quota_of_claims_lets_nodes_go_that_need_none_in_their_place(pods: Pods) -> None:
+def test_a_full_quota_of_claims_lets_nodes_go_that_need_no_replacement(pods: Pods) -> None:
     pods.yard.dynamic_pool(POOL, disruption=NOW, requirements=ANY_TYPE)
     pods.waiting = [pod("7500m", app=f"app-{number}") for number in range(3)]
     pods.run(4)

@@ -36,7 +36,7 @@ def test_a_decision_its_nodes_and_what_it_saves_are_measured_once(pods: Pods) ->
     ]
 
 
-def test_what_comes_in_the_place_of_a_node_is_taken_off_its_saving(pods: Pods) -> None:
+def test_what_replaces_a_node_is_taken_off_its_saving(pods: Pods) -> None:
     any_type = [{"key": "vcluster.com/node-type", "operator": "Exists"}]
     pods.yard.dynamic_pool(POOL, disruption={"consolidate_after": "0s", "budgets": []}, requirements=any_type)
     pods.waiting = [pod("7500m")]

@@ -54,7 +54,7 @@ def until(pods: Pods, state: str) -> None:
     raise AssertionError(pods.record())
 
 
-def test_pods_that_differ_in_their_deletion_cost_alone_all_need_a_place(
+def test_pods_that_differ_in_their_deletion_cost_alone_all_need_room(
     pods: Pods, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two of four pods of 2 cores are dearer to lose. There is room for two of the four elsewhere."""

@@ -69,7 +69,7 @@ def test_pods_are_planned_on_dynamic_pools_with_price_bound_and_gap(yard: Yard) 
     assert (document["cluster_id"], document["pods"], document["left_out"]) == (yard.cluster.id, 10, [])
 
 
-def test_pods_without_a_place_say_which_pool_refused_them_by_which_rule(yard: Yard) -> None:
+def test_pods_without_room_say_which_pool_refused_them_by_which_rule(yard: Yard) -> None:
     yard.dynamic_pool("limited", limits={"nodes": 1})
     yard.dynamic_pool("tainted", taints=[{"key": "team", "effect": "NoSchedule"}])
     document = plan(yard, deployment(replicas=2, cpu="7"), deployment("huge", 1, cpu="99"))
@@ -136,7 +136,7 @@ def test_room_on_nodes_that_are_there_comes_first(yard: Yard, monkeypatch: pytes
     monkeypatch.setattr(placements, "workload_of", lambda *_: report)
     document = plan(yard, deployment(replicas=2))
     # Of two cores the running pod and the agent leave room for one of the pods.
-    assert [(place["node"], len(place["pods"])) for place in document["existing"]] == [(claim.node_name, 1)]
+    assert [(node["node"], len(node["pods"])) for node in document["existing"]] == [(claim.node_name, 1)]
     assert (types(document), document["warnings"]) == ({"sim.small": 1}, [])
     assert plan(yard, deployment(replicas=1))["nodes"] == []
 
@@ -151,11 +151,11 @@ def test_no_pod_goes_to_a_node_that_the_agent_does_not_tell_of(yard: Yard, monke
     report = Workload((), {}, {}, {}, yard.nodes.services.now(), 1, nodes={reported: facts})
     monkeypatch.setattr(placements, "workload_of", lambda *_: report)
     pods = deployment(replicas=4)
-    at_first = {place["node"]: (place["ready"], len(place["pods"])) for place in plan(yard, pods)["existing"]}
+    at_first = {node["node"]: (node["ready"], len(node["pods"])) for node in plan(yard, pods)["existing"]}
     assert at_first == {reported: (True, 2), unreported: (False, 2)}
     yard.nodes.clock.advance(30)
     later = plan(yard, pods)
-    assert [(place["node"], place["ready"], len(place["pods"])) for place in later["existing"]] == [(reported, True, 2)]
+    assert [(node["node"], node["ready"], len(node["pods"])) for node in later["existing"]] == [(reported, True, 2)]
     assert types(later) == {"sim.small": 1}
     assert details(later) == [f"No pod is planned onto {unreported}: the cluster's agent does not tell of it."]
 
@@ -184,14 +184,14 @@ def test_nodes_of_unknown_price_leave_no_sum(yard: Yard) -> None:
     assert any("no known price" in detail for detail in details(document))
 
 
-def test_many_equal_pods_without_a_place_are_counted_and_some_named(yard: Yard) -> None:
+def test_many_equal_pods_without_room_are_counted_and_some_named(yard: Yard) -> None:
     document = plan(yard, deployment(replicas=50, cpu="99"), everywhere=True)
     (item,) = document["left_out"]
     assert (item["count"], len(item["pods"])) == (50, placements.MOST_NAMES)
 
 
 @pytest.mark.parametrize(
-    ("manifests", "place"),
+    ("manifests", "pointer"),
     [
         ([deployment(), {**deployment(), "spec": {"replicas": "2"}}], "/manifests/1/spec/template"),
         ([deployment(nodeSelector={"a": 7})], "/manifests/0/spec/template/spec/nodeSelector/a"),
@@ -199,12 +199,12 @@ def test_many_equal_pods_without_a_place_are_counted_and_some_named(yard: Yard) 
         ([{"kind": 7}], "/manifests/0/kind"),
     ],
 )
-def test_faults_are_named_by_their_place_in_the_request(
-    yard: Yard, manifests: list[dict[str, Any]], place: str
+def test_faults_are_named_by_their_pointer_in_the_request(
+    yard: Yard, manifests: list[dict[str, Any]], pointer: str
 ) -> None:
     with pytest.raises(InvalidInput) as fault:
         plan_placements(yard.nodes.services, None, manifests)
-    assert [problem.pointer for problem in fault.value.errors] == [place]
+    assert [problem.pointer for problem in fault.value.errors] == [pointer]
 
 
 def test_labels_that_multiply_the_ways_to_make_a_node_are_refused(yard: Yard) -> None:

@@ -28,7 +28,7 @@ def test_a_limit_of_nodes_money_or_cpu_stops_the_next_node_and_is_named(yard: Ya
         assert f"{name}: The pool's limit of {name} is reached." in message
 
 
-def test_no_more_claims_are_made_for_a_limited_type_than_it_has_places(yard: Yard, report: Workload) -> None:
+def test_no_more_claims_are_made_for_a_limited_type_than_it_has_slots(yard: Yard, report: Workload) -> None:
     """Claims that wait for a place count as room, so their pods would wait with them."""
     kind = {"name": "rack", "resources": {"cpu": "8", "memory": "32Gi"}, "usdPerHour": 0.01, "maxCapacity": 1}
     yard.nodes.provider("own", kind)

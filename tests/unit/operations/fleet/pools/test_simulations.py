@@ -209,8 +209,8 @@ BAD: Mapping[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_faults_are_told_with_their_place(yard: Yard, case: str) -> None:
-    document, place = BAD[case]
+def test_faults_are_told_with_their_pointer(yard: Yard, case: str) -> None:
+    document, pointer = BAD[case]
     with pytest.raises(InvalidInput) as refusal:
         answer(yard, document)
-    assert place in [problem.pointer for problem in refusal.value.errors], refusal.value.errors
+    assert pointer in [problem.pointer for problem in refusal.value.errors], refusal.value.errors

@@ -178,7 +178,7 @@ def test_a_namespace_that_cannot_be_asked_is_left_out_and_told(host: KubernetesH
     skipped: list[tuple[str, VendorError]] = []
     things = host.cloud().tagged(host.account, INSTALLATION, TENANT, (), lambda *skip: skipped.append(skip))
     assert [thing.vendor_id for thing in things] == ["a", "a"]
-    assert [place for place, _ in skipped] == ["more"]
+    assert [region for region, _ in skipped] == ["more"]
     host.without("list", "configmaps")
     with pytest.raises(PermissionDenied):
         host.cloud().tagged(host.account, INSTALLATION, TENANT, (), lambda *skip: skipped.append(skip))

@@ -67,12 +67,12 @@ def test_types_for_whose_architecture_there_is_no_image_are_found_at_dry_run(
         checked = yard.with_settings(**{"image": None, **settings}).provider.inspect(yard.work("account"))
         return [(finding.pointer, finding.detail) for finding in checked if not finding.warning]
 
-    place = "/settings/control_plane_instance_type"
+    pointer = "/settings/control_plane_instance_type"
     assert findings(image=amd, control_plane_instance_type="t3.medium") == []
     assert findings(image=amd, control_plane_instance_type="t4g.medium") == [
-        (place, f"t4g.medium is of arm64, and {amd} is an image for x86_64.")
+        (pointer, f"t4g.medium is of arm64, and {amd} is an image for x86_64.")
     ]
-    none_there = [(place, "t4g.medium is of arm64, for which us-east-1 has no image of Ubuntu.")]
+    none_there = [(pointer, "t4g.medium is of arm64, for which us-east-1 has no image of Ubuntu.")]
     assert findings(control_plane_instance_type="t4g.medium") == none_there
     monkeypatch.setattr(images, "current", lambda *_, **__: "ami-arm")
     assert findings(control_plane_instance_type="t4g.medium") == []

@@ -66,12 +66,15 @@ def test_a_version_of_the_settings_wins_and_what_fits_stays(eks: Any, run: Run) 
 
 def test_a_new_version_of_the_network_keeps_its_configuration(eks: Any, run: Run) -> None:
     run("addons")
-    client, place = eks.tenant().client("eks"), {"clusterName": names.cluster_name(eks.cluster), "addonName": "vpc-cni"}
-    before = client.describe_addon(**place)["addon"]
+    client, addon_key = (
+        eks.tenant().client("eks"),
+        {"clusterName": names.cluster_name(eks.cluster), "addonName": "vpc-cni"},
+    )
+    before = client.describe_addon(**addon_key)["addon"]
     versions = addons.versions(Calls(eks.provider._sessions.of(eks.account, "op_1"), "us-east-1"), "vpc-cni", "1.35")
     change(eks, addon_versions={"vpc-cni": next(v for v in versions if v != before["addonVersion"])})
     eks.ensure("addons")
-    after = client.describe_addon(**place)["addon"]
+    after = client.describe_addon(**addon_key)["addon"]
     assert after["addonVersion"] != before["addonVersion"]
     assert after["configurationValues"] == before["configurationValues"]
 

@@ -21,8 +21,8 @@ def networks(draw: st.DrawFn) -> tuple[str, list[str]]:
     subnets: list[IPv4Network] = []
     for _ in range(draw(st.integers(2, 6))):
         length = draw(st.integers(vpc.prefixlen + 1, 28))
-        place = draw(st.integers(0, 2 ** (length - vpc.prefixlen) - 1))
-        subnet = IPv4Network((int(vpc.network_address) + place * 2 ** (32 - length), length))
+        index = draw(st.integers(0, 2 ** (length - vpc.prefixlen) - 1))
+        subnet = IPv4Network((int(vpc.network_address) + index * 2 ** (32 - length), length))
         if not any(subnet.overlaps(other) for other in subnets):
             subnets.append(subnet)
     assume(len(subnets) >= 2)
@@ -50,7 +50,7 @@ def check_private(vpc: str, public: list[str]) -> None:
 
 
 @given(networks())
-def test_where_the_place_of_the_original_is_free_it_is_taken(drawn: tuple[str, list[str]]) -> None:
+def test_where_the_range_of_the_original_is_free_it_is_taken(drawn: tuple[str, list[str]]) -> None:
     vpc, public = drawn
     try:
         private = private_cidrs(vpc, public)

@@ -41,10 +41,10 @@ def manifest(spec: Any = SPEC, **metadata: Any) -> dict[str, Any]:
     }
 
 
-def changed(place: str, value: Any) -> dict[str, Any]:
+def changed(field: str, value: Any) -> dict[str, Any]:
     """The manifest with another value at a place of ``spec``; below ``pool`` of its pool."""
     spec = deepcopy(SPEC)
-    *parents, last = place.removeprefix("/").replace("pool", "nodePools/0").split("/")
+    *parents, last = field.removeprefix("/").replace("pool", "nodePools/0").split("/")
     target: Any = spec
     for part in parents:
         target = target[int(part)] if isinstance(target, list) else target.setdefault(part, {})
@@ -177,9 +177,9 @@ TABLE: list[tuple[str, Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("place", "value", "pointer", "words"), TABLE)
-def test_every_rule_of_the_published_table(place: str, value: Any, pointer: str, words: str) -> None:
-    refused = faults(changed(place, value))
+@pytest.mark.parametrize(("field", "value", "pointer", "words"), TABLE)
+def test_every_rule_of_the_published_table(field: str, value: Any, pointer: str, words: str) -> None:
+    refused = faults(changed(field, value))
     assert list(refused) == ["/0/spec" + pointer]
     assert words in refused["/0/spec" + pointer]
 
@@ -201,9 +201,9 @@ GOOD: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("place", "value"), GOOD)
-def test_the_bounds_themselves_are_good(place: str, value: Any) -> None:
-    assert len(read_manifests([changed(place, value)])) == 1
+@pytest.mark.parametrize(("field", "value"), GOOD)
+def test_the_bounds_themselves_are_good(field: str, value: Any) -> None:
+    assert len(read_manifests([changed(field, value)])) == 1
 
 
 def test_the_two_rules_about_gpus_have_the_published_words() -> None:
@@ -296,7 +296,7 @@ def test_what_a_manifest_cannot_say_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_pointer", "place"),
+    ("request_pointer", "manifest_path"),
     [
         ("/settings/node_groups/2/instance_type", "/spec/nodePools/2/instanceType"),
         ("/settings/node_groups/0/capacity_reservation_id", "/spec/nodePools/0/capacityBlock/capacityReservationId"),
@@ -313,8 +313,8 @@ def test_what_a_manifest_cannot_say_stays_as_it_is() -> None:
         ("", "/spec"),
     ],
 )
-def test_pointers_of_a_request_lead_into_the_manifest(request_pointer: str, place: str) -> None:
-    assert form.path_of(request_pointer) == place
+def test_pointers_of_a_request_lead_into_the_manifest(request_pointer: str, manifest_path: str) -> None:
+    assert form.path_of(request_pointer) == manifest_path
 
 
 def published() -> list[Any]:

@@ -152,18 +152,18 @@ def test_a_gateway_in_each_zone_goes_by_the_word_of_ec2_too():
     ]
 
 
-@pytest.mark.parametrize(("named", "place", "words"), NETWORK_FAULTS)
-def test_refused_settings(named: dict[str, Any], place: str, words: str) -> None:
-    faults_by_place = faults(**named)
-    assert list(faults_by_place) == [place]
-    assert words in faults_by_place[place]
+@pytest.mark.parametrize(("named", "pointer", "words"), NETWORK_FAULTS)
+def test_refused_settings(named: dict[str, Any], pointer: str, words: str) -> None:
+    faults_by_pointer = faults(**named)
+    assert list(faults_by_pointer) == [pointer]
+    assert words in faults_by_pointer[pointer]
 
 
-@pytest.mark.parametrize(("named", "place", "words"), GROUP_FAULTS)
-def test_refused_groups(named: dict[str, Any], place: str, words: str) -> None:
-    faults_by_place = faults(**group(**named))
-    assert list(faults_by_place) == ["/node_groups/0" + place]
-    assert words in faults_by_place["/node_groups/0" + place]
+@pytest.mark.parametrize(("named", "pointer", "words"), GROUP_FAULTS)
+def test_refused_groups(named: dict[str, Any], pointer: str, words: str) -> None:
+    faults_by_pointer = faults(**group(**named))
+    assert list(faults_by_pointer) == ["/node_groups/0" + pointer]
+    assert words in faults_by_pointer["/node_groups/0" + pointer]
 
 
 def test_two_groups_of_one_name_are_refused() -> None:
@@ -172,13 +172,13 @@ def test_two_groups_of_one_name_are_refused() -> None:
 
 
 def test_groups_are_in_the_zones_that_the_cluster_names() -> None:
-    faults_by_place = faults(**group(zones=["us-west-2c"]), zones=["us-west-2a", "us-west-2b"])
-    assert faults_by_place == {"/node_groups/0/zones/0": "must be one of the cluster's zones, us-west-2a, us-west-2b"}
+    faults_by_pointer = faults(**group(zones=["us-west-2c"]), zones=["us-west-2a", "us-west-2b"])
+    assert faults_by_pointer == {"/node_groups/0/zones/0": "must be one of the cluster's zones, us-west-2a, us-west-2b"}
 
 
 def test_all_faults_are_told_at_once() -> None:
-    faults_by_place = faults(zones=["us-east-1a", "us-west-2a"], subnet_cidrs=[TWO[0], TWO[0]])
-    assert set(faults_by_place) == {"/zones/0", "/subnet_cidrs/1"}
+    faults_by_pointer = faults(zones=["us-east-1a", "us-west-2a"], subnet_cidrs=[TWO[0], TWO[0]])
+    assert set(faults_by_pointer) == {"/zones/0", "/subnet_cidrs/1"}
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ AT = "/settings/node_groups/1"
 
 
 @pytest.mark.parametrize(
-    ("named", "place", "detail"),
+    ("named", "pointer", "detail"),
     [
         ({"instance_type": "x9.none"}, "/instance_type", "x9.none is not offered in us-east-1."),
         (
@@ -109,9 +109,9 @@ AT = "/settings/node_groups/1"
     ],
 )
 def test_a_type_that_does_not_fit_its_group_is_refused(
-    prices: PriceList, named: dict[str, Any], place: str, detail: str
+    prices: PriceList, named: dict[str, Any], pointer: str, detail: str
 ) -> None:
-    assert of_group(prices, **named) == [(AT + place, detail)]
+    assert of_group(prices, **named) == [(AT + pointer, detail)]
 
 
 def test_types_that_fit(prices: PriceList) -> None:

@@ -73,14 +73,14 @@ def test_faults_are_read_in_the_document() -> None:
     assert pointers(yard, virtualMachineTemplate={**machine(domain={}), "kind": "Pod"}) == [
         "/spec/virtualMachineTemplate/kind"
     ]
-    for wrong, place in (
+    for wrong, pointer in (
         ({"spec": []}, "spec"),
         (machine(domain="x"), f"{SPEC}/domain"),
         (machine(domain={}, volumes={"a": 1}), f"{SPEC}/volumes"),
         (machine(domain={"devices": {"disks": ["a"]}}), f"{SPEC}/domain/devices/disks"),
         ({**machine(domain={}), "metadata": {"labels": []}}, "metadata/labels"),
     ):
-        assert pointers(yard, virtualMachineTemplate=wrong) == [f"/spec/virtualMachineTemplate/{place}"]
+        assert pointers(yard, virtualMachineTemplate=wrong) == [f"/spec/virtualMachineTemplate/{pointer}"]
     without = yard.provider_of({"name": "bare", "mergeVirtualMachineTemplate": {}})
     assert [each.pointer for each in findings(without, None)] == ["/spec/nodeTypes/0/mergeVirtualMachineTemplate"]
     (commands,) = findings(yard.provider_of(SMALL, deploy={"kubevirt": {"enabled": True}}), None)
@@ -94,17 +94,17 @@ def test_the_host_names_the_field_where_it_was_written() -> None:
     assert yard.judged() == {}
     base = yard.provider.spec["kubeVirt"]["virtualMachineTemplate"]
     wrong = {**base, "spec": {**base["spec"], "novelty": 1}}
-    (place, text), *more = yard.judged(yard.provider_of(SMALL, virtualMachineTemplate=wrong)).items()
-    assert (place, more) == ("/spec/virtualMachineTemplate/spec/novelty", [])
+    (pointer, text), *more = yard.judged(yard.provider_of(SMALL, virtualMachineTemplate=wrong)).items()
+    assert (pointer, more) == ("/spec/virtualMachineTemplate/spec/novelty", [])
     assert text == "The host refuses spec.novelty of node type small: field not declared in schema."
-    for change, place in (
+    for change, pointer in (
         (machine(volumes=[{"name": "a", "emptyDisk": {"capacity": "1Gi"}, "size": 1}]), f"{SPEC}/volumes/0/size"),
         (machine(domain={"memory": {"guest": "lots"}}), f"{SPEC}/domain/memory/guest"),
         (machine(networks=[{"name": "alone", "pod": {}}]), f"{SPEC}/networks/0/name"),
         ({"spec": {"runStrategy": 7}}, None),
     ):
         entry = {**SMALL, "mergeVirtualMachineTemplate": change}
-        expected = [] if place is None else [f"/spec/nodeTypes/1/mergeVirtualMachineTemplate/{place}"]
+        expected = [] if pointer is None else [f"/spec/nodeTypes/1/mergeVirtualMachineTemplate/{pointer}"]
         assert list(yard.judged(yard.provider_of(SMALL, {**entry, "name": "other"}))) == expected
     assert yard.host.leftovers() == [], "a trial makes nothing"
 

@@ -66,7 +66,7 @@ def test_a_quota_of_pods_is_scarcity_too() -> None:
     assert yard.host.leftovers() == []
 
 
-def test_a_machine_without_a_place_is_given_up_after_two_minutes() -> None:
+def test_a_machine_without_a_node_is_given_up_after_two_minutes() -> None:
     yard = Yard()
     yard.host.node("n1", cpu="1500m", memory="64Gi")
     yard.launch(1)

@@ -164,7 +164,7 @@ def test_a_site_lets_looks_through_where_its_owner_says_so() -> None:
     assert "the allow-list has no GET /api/v1/nodes" in _warning(yard)
 
 
-def test_a_type_without_room_is_told_at_its_place() -> None:
+def test_a_type_without_room_is_told_at_its_field() -> None:
     yard = Yard(host=Looked())
     (warning,) = yard.source.with_sheet(sheet(yard.host)).inspect(yard.provider, yard.host.account)
     assert (warning.pointer, warning.warning) == ("/spec/nodeTypes/0", True)

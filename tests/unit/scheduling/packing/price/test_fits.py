@@ -54,7 +54,7 @@ def test_classes_of_the_problem_are_parted_each_by_itself() -> None:
     problem = by_fit(FreeProblem(shapes, (SMALL, MEDIUM, LARGE)), 10)
     assert problem is not None
     assert [shape.offers for shape in problem.shapes] == [0b101, 0b100, 0b010]
-    many = tuple(Shape((1, 1), 5, 1 << place | 0b100) for place in range(6))
+    many = tuple(Shape((1, 1), 5, 1 << index | 0b100) for index in range(6))
     offers = tuple(Offer(str(number), (16, 32), 200) for number in range(6))
     assert by_fit(FreeProblem((*many, Shape((99, 1), 1)), offers), 10) is None, "too many classes"
 

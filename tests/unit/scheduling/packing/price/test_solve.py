@@ -99,7 +99,7 @@ def test_pods_of_many_places_share_what_is_left_of_nodes(problem, catalogue):
         for zone, price in (("a", 10), ("b", 11), ("c", 12))
         for offer in catalogue
     ]
-    masks = [((1 << len(catalogue)) - 1) << place * len(catalogue) for place in range(3)]
+    masks = [((1 << len(catalogue)) - 1) << index * len(catalogue) for index in range(3)]
     whole = problem(
         *((500 * n, 1024 * n, 25, mask) for n in (1, 2, 3) for mask in masks),
         *((700 * n, 3 * 512 * n, 60) for n in (1, 2, 3)),

@@ -200,8 +200,8 @@ def test_in_a_bucket_of_the_tenants_only_our_folder_is_touched(yard: Any) -> Non
 
 def test_a_bucket_that_will_not_do_is_named_before_anything_is_made(yard: Any) -> None:
     elsewhere = yard.tenant().client("s3", region_name="eu-west-1")
-    place = {"LocationConstraint": "eu-west-1"}
-    elsewhere.create_bucket(Bucket="acme-eu", CreateBucketConfiguration=place)
+    bucket_configuration = {"LocationConstraint": "eu-west-1"}
+    elsewhere.create_bucket(Bucket="acme-eu", CreateBucketConfiguration=bucket_configuration)
     for name, text in (("acme-eu", "is in eu-west-1"), ("acme-none", "There is no bucket")):
         yard.with_settings(cloud_controllers=True, etcd_backup={**BACKUP, "bucket": name})
         findings = [f for f in yard.provider.inspect(yard.work("account")) if "etcd_backup" in f.pointer]

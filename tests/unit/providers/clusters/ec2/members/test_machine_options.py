@@ -48,7 +48,7 @@ def step(yard: Any) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("limits", "place"),
+    ("limits", "type_and_subnet"),
     [
         ({}, ("t3.large", "us-east-1a")),
         ({"t3.large/us-east-1a": 0}, ("t3.large", "us-east-1b")),
@@ -58,11 +58,11 @@ def step(yard: Any) -> Outcome:
     ],
 )
 def test_next_way_is_tried_where_one_is_refused(
-    yard_with_endpoint: Any, limits: dict[str, int], place: tuple[str, str]
+    yard_with_endpoint: Any, limits: dict[str, int], type_and_subnet: tuple[str, str]
 ) -> None:
     with idempotent_calls(), scarce_capacity(limits):
         outcome = yard_with_endpoint.ensure("control_plane")
-    assert instances(yard_with_endpoint) == [place]
+    assert instances(yard_with_endpoint) == [type_and_subnet]
     assert outcome.facts["instance_id"]
     assert refusals(yard_with_endpoint) == [], "forgotten once the machine is there"
 
@@ -186,7 +186,7 @@ def test_deletion_after_refusals_leaves_nothing(yard_with_endpoint: Any) -> None
     assert yard_with_endpoint.ledger.lines() == []
 
 
-def test_record_of_an_earlier_release_has_one_place(yard_with_endpoint: Any) -> None:
+def test_record_of_an_earlier_release_has_one_subnet(yard_with_endpoint: Any) -> None:
     yard_with_endpoint.with_settings(control_plane_instance_types=None, control_plane_instance_type="t3.large")
     ledger, phase = yard_with_endpoint.ledger, "control_plane"
     yard_with_endpoint.work(phase)

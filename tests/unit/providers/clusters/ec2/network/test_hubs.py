@@ -51,7 +51,7 @@ def _other(yard: Any) -> str:
     return str(client.run_instances(**copy, MinCount=1, MaxCount=1)["Instances"][0]["InstanceId"])
 
 
-def test_each_place_has_a_port_and_the_first_machine_the_first(yard: Any) -> None:
+def test_each_slot_has_a_port_and_the_first_machine_the_first(yard: Any) -> None:
     _ready(yard)
     ports = {overlay.PORT + slot: list[str]() for slot in range(overlay.HUBS)}
     assert _behind(yard) == {**ports, overlay.PORT: [_first(yard)]}
@@ -62,7 +62,7 @@ def test_each_place_has_a_port_and_the_first_machine_the_first(yard: Any) -> Non
     assert (_behind(yard)[overlay.PORT], yard.ledger.writes) == ([_first(yard)], writes)
 
 
-def test_a_member_takes_its_place_from_whoever_had_it_and_leaves_it(yard: Any) -> None:
+def test_a_member_takes_its_slot_from_whoever_had_it_and_leaves_it(yard: Any) -> None:
     _ready(yard)
     first, other = _first(yard), _other(yard)
     work = replace(yard.work("members"), hubs={other: 1})

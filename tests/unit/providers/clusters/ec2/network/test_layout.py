@@ -85,9 +85,11 @@ def test_a_small_vpc_of_two_zones_has_no_room_for_six() -> None:
 
 @given(VPCS, st.lists(st.integers(0, 2**12 - 1), max_size=12), st.integers(16, 28), st.integers(1, 8))
 def test_free_parts_are_those_that_a_search_by_trial_finds(
-    vpc: IPv4Network, places: list[int], length: int, count: int
+    vpc: IPv4Network, offsets: list[int], length: int, count: int
 ) -> None:
-    small = [IPv4Network((int(vpc.network_address) + place % (2 ** (28 - vpc.prefixlen)) * 16, 28)) for place in places]
+    small = [
+        IPv4Network((int(vpc.network_address) + offset % (2 ** (28 - vpc.prefixlen)) * 16, 28)) for offset in offsets
+    ]
     # The oracle looks at each part by itself; only so many that it ends soon.
     length = min(max(length, vpc.prefixlen), vpc.prefixlen + 8, 28)
     parts = [part for part in vpc.subnets(new_prefix=length) if not any(part.overlaps(other) for other in small)]

@@ -46,12 +46,14 @@ def test_machines_and_balancer_stand_where_they_are_named(yard: Any, vpc: Vpc) -
     assert faults(yard, vpc, subnets) == {}
     before = sorted(yard.living())
     facts = yard.create()
-    places = [(entry["private"], entry["zone"]) for entry in subnets]
-    assert list(network.of(yard.provider._builder(yard.work("endpoint"))).places) == places
+    subnet_zones = [(entry["private"], entry["zone"]) for entry in subnets]
+    assert list(network.of(yard.provider._builder(yard.work("endpoint"))).places) == subnet_zones
     answer = vpc.ec2.describe_instances(InstanceIds=[facts["instance_id"]])["Reservations"][0]["Instances"]
     assert answer[0]["SubnetId"] == subnets[0]["private"]
     (balancer,) = yard.tenant().client("elbv2").describe_load_balancers()["LoadBalancers"]
-    assert {place["SubnetId"] for place in balancer["AvailabilityZones"]} == {entry["public"] for entry in subnets}
+    assert {zone_entry["SubnetId"] for zone_entry in balancer["AvailabilityZones"]} == {
+        entry["public"] for entry in subnets
+    }
     yard.later(120)
     yard.delete()
     assert sorted(yard.living()) == before
@@ -107,8 +109,8 @@ def test_subnets_that_will_not_do_are_faults_at_their_pointers(yard: Any, vpc: V
     bad["private"], bad["public"] = full, vpc.subnet("private", "b")
     worse["private"], worse["zone"] = vpc.subnet("dark", "c"), "us-east-1d"
     texts = faults(yard, vpc, subnets)
-    places = ("0/private", "1/private", "1/public", "2/private", "2/public")
-    assert set(texts) == {f"/settings/subnets/{place}" for place in places}
+    fields = ("0/private", "1/private", "1/public", "2/private", "2/public")
+    assert set(texts) == {f"/settings/subnets/{field}" for field in fields}
     assert f"is not in {vpc.id}" in texts["/settings/subnets/0/private"]
     assert "only 11 free addresses of the 16" in texts["/settings/subnets/1/private"]
     assert "is not public" in texts["/settings/subnets/1/public"]

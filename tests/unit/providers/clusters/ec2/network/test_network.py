@@ -44,11 +44,11 @@ def of_gateways(yard: Any) -> dict[str, str]:
 def test_each_zone_has_a_gateway_of_its_own(yard: Any, count: int) -> None:
     zone_names = ZONES[::-1][:count]
     yard.with_settings(zones=zone_names, nat_gateways="per_zone").ensure("network")
-    places = of_gateways(yard)
-    assert sorted(places.values()) == [f"public-{letter}" for letter in "abcdef"[:count]]
+    public_subnets = of_gateways(yard)
+    assert sorted(public_subnets.values()) == [f"public-{letter}" for letter in "abcdef"[:count]]
     out = ways_out(yard)
     for letter in "abcdef"[:count]:
-        assert places[out[f"private-{letter}"]] == f"public-{letter}"
+        assert public_subnets[out[f"private-{letter}"]] == f"public-{letter}"
         assert out[f"public-{letter}"].startswith("igw-")
     described = yard.tenant().client("ec2").describe_subnets(
         SubnetIds=[yard.ledger.find("subnet", key).vendor_id for key in out]
@@ -90,7 +90,7 @@ def test_a_network_grows_by_zones(yard: Any, gateways: str) -> None:
     assert len(of_gateways(yard)) == (1 if gateways == "one" else 4)
     assert set(ways_out(yard)) == set(ranges)
     (balancer,) = yard.tenant().client("elbv2").describe_load_balancers()["LoadBalancers"]
-    assert {place["SubnetId"] for place in balancer["AvailabilityZones"]} == {
+    assert {zone_entry["SubnetId"] for zone_entry in balancer["AvailabilityZones"]} == {
         after[f"public-{letter}"] for letter in "abcd"
     }
     lines = yard.ledger.writes
@@ -145,9 +145,9 @@ def test_gateways_come_and_go_with_the_setting(yard: Any) -> None:
     yard.with_settings(nat_gateways="per_zone")
     for phase in ("network", "security"):
         yard.ensure(phase)
-    places = of_gateways(yard)
+    public_subnets = of_gateways(yard)
     out = ways_out(yard)
-    assert {places[out[f"private-{letter}"]] for letter in "abc"} == {"public-a", "public-b", "public-c"}
+    assert {public_subnets[out[f"private-{letter}"]] for letter in "abc"} == {"public-a", "public-b", "public-c"}
     addresses = {item["PublicIp"] for item in yard.tenant().client("ec2").describe_addresses()["Addresses"]}
     assert {f"{address}/32" for address in addresses} <= ranges_of(yard, "balancer")
     yard.later(120)

@@ -41,7 +41,7 @@ def subnets(yard: Any) -> dict[str, str]:
 
 def balanced_zones(yard: Any) -> set[str]:
     (balancer,) = yard.tenant().client("elbv2").describe_load_balancers()["LoadBalancers"]
-    return {place["ZoneName"] for place in balancer["AvailabilityZones"]}
+    return {zone_entry["ZoneName"] for zone_entry in balancer["AvailabilityZones"]}
 
 
 @pytest.mark.parametrize("gateways", ["one", "per_zone"])

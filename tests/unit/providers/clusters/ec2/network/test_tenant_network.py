@@ -25,15 +25,15 @@ class Vpc:
         self.count = 0
         self.nat = ""
 
-    def subnet(self, place: str, zone: str, size: int = 24) -> str:
+    def subnet(self, reach: str, zone: str, size: int = 24) -> str:
         answer = self.ec2.create_subnet(
             VpcId=self.id, CidrBlock=f"{self.prefix}.{self.count}.0/{size}", AvailabilityZone=f"us-east-1{zone}"
         )
         self.count += 1
         name = str(answer["Subnet"]["SubnetId"])
-        if place != "dark":
+        if reach != "dark":
             table = self.ec2.create_route_table(VpcId=self.id)["RouteTable"]["RouteTableId"]
-            target = {"GatewayId": self.gateway} if place == "public" else {"NatGatewayId": self._nat(name)}
+            target = {"GatewayId": self.gateway} if reach == "public" else {"NatGatewayId": self._nat(name)}
             self.ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", **target)
             self.ec2.associate_route_table(RouteTableId=table, SubnetId=name)
         return name
@@ -66,9 +66,9 @@ def test_private_subnet_is_in_zone_of_load_balancer(vpc: Vpc) -> None:
     covered = vpc.subnet("private", "f")
     public = vpc.subnet("public", "f")
     choice = vpc.choose(vpc_id=vpc.id)
-    places = ((covered, "us-east-1f"),)
+    subnet_zones = ((covered, "us-east-1f"),)
     assert choice == TenantNetwork(
-        vpc.id, ("172.20.0.0/16",), covered, (public,), public=True, places=places, owner=OWNER
+        vpc.id, ("172.20.0.0/16",), covered, (public,), public=True, places=subnet_zones, owner=OWNER
     )
     assert vpc.choose(vpc_id=vpc.id) == choice
 
@@ -121,9 +121,9 @@ def test_full_public_subnet_is_not_used_for_load_balancer(vpc: Vpc) -> None:
 def test_vpc_without_public_subnet_has_internal_endpoint(vpc: Vpc, yard: Any) -> None:
     private = vpc.subnet("private", "b")
     choice = vpc.choose(subnet_id=private)
-    places = ((private, "us-east-1b"),)
+    subnet_zones = ((private, "us-east-1b"),)
     assert choice == TenantNetwork(
-        vpc.id, ("172.20.0.0/16",), private, (private,), public=False, places=places, owner=OWNER
+        vpc.id, ("172.20.0.0/16",), private, (private,), public=False, places=subnet_zones, owner=OWNER
     )
     yard.with_settings(subnet_id=private)
     warned = [(f.pointer, f.warning) for f in yard.provider.inspect(yard.work("account"))]
@@ -131,7 +131,7 @@ def test_vpc_without_public_subnet_has_internal_endpoint(vpc: Vpc, yard: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("place", "settings", "says"),
+    ("reach", "settings", "says"),
     [
         ("public", {}, "is public"),
         ("private", {"public_control_plane": True}, "is private"),
@@ -142,11 +142,11 @@ def test_vpc_without_public_subnet_has_internal_endpoint(vpc: Vpc, yard: Any) ->
 )
 @pytest.mark.parametrize("both", [False, True])
 def test_subnet_unfit_for_control_plane_is_refused(
-    vpc: Vpc, place: str, settings: dict[str, Any], says: str, both: bool
+    vpc: Vpc, reach: str, settings: dict[str, Any], says: str, both: bool
 ) -> None:
     vpc.subnet("public", "a")
     vpc.subnet("private", "a")
-    subnet = vpc.subnet("private", "a", size=28) if place == "full" else vpc.subnet(place, "a")
+    subnet = vpc.subnet("private", "a", size=28) if reach == "full" else vpc.subnet(reach, "a")
     choice = vpc.choose(subnet_id=subnet, **settings, **({"vpc_id": vpc.id} if both else {}))
     assert isinstance(choice, Finding)
     assert (choice.pointer, choice.warning) == ("/settings/subnet_id", False)

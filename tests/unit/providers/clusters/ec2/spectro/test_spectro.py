@@ -180,7 +180,7 @@ def test_a_strategy_of_ones_own_needs_both_counts_and_one_that_is_not_0() -> Non
 
 
 @pytest.mark.parametrize(
-    ("document", "place"),
+    ("document", "pointer"),
     [
         (body(policies={"scanPolicy": {}, "backupPolicy": {"schedule": "@daily"}}), "/0/spec/policies"),
         (body(clusterTemplate={"uid": "x"}), "/0/spec/clusterTemplate"),
@@ -203,8 +203,8 @@ def test_a_strategy_of_ones_own_needs_both_counts_and_one_that_is_not_0() -> Non
         (body(pool("w", colour="red")), "/0/spec/machinepoolconfig/0/poolConfig/colour"),
     ],
 )
-def test_what_is_not_supported_is_refused_at_its_place(document: dict[str, Any], place: str) -> None:
-    assert list(faults(document)) == [place]
+def test_what_is_not_supported_is_refused_at_its_field(document: dict[str, Any], pointer: str) -> None:
+    assert list(faults(document)) == [pointer]
 
 
 def test_empty_values_ask_for_nothing() -> None:
@@ -250,7 +250,7 @@ def test_a_cluster_is_shown_as_the_document_that_it_came_as() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "in_document"),
+    ("pointer", "in_document"),
     [
         ("/name", "/metadata/name"),
         ("/settings/vpc_id", "/spec/cloudConfig/vpcId"),
@@ -266,8 +266,8 @@ def test_a_cluster_is_shown_as_the_document_that_it_came_as() -> None:
         ("/packs/base~1net/tag", "/spec/profiles/packs/base~1net/tag"),
     ],
 )
-def test_faults_are_told_at_the_places_of_the_document(place: str, in_document: str) -> None:
-    assert spectro.path_of(place) == in_document
+def test_faults_are_told_at_the_fields_of_the_document(pointer: str, in_document: str) -> None:
+    assert spectro.path_of(pointer) == in_document
 
 
 @pytest.mark.parametrize("name", ["e2e-aws", "e2e-aws-spot", "static-placement"])
