@@ -72,6 +72,10 @@ class MemoryStore:
         records = map(partial(self.get, kind), ids)
         return [record for record in records if record is not None]
 
+    def get_together(self, *names: tuple[type[Any], str]) -> tuple[Any, ...]:
+        """See ``ports.Store.get_together``."""
+        return tuple(self.get(kind, name) for kind, name in names)
+
     def list(
         self,
         kind: type[R],

@@ -37,6 +37,9 @@ class WatchedStore:
     def get_all(self, *args: Any, **options: Any) -> Any:
         return self.life.called("BatchGetItem", lambda: self.store.get_all(*args, **options))
 
+    def get_together(self, *args: Any) -> Any:
+        return self.life.called("BatchGetItem", lambda: self.store.get_together(*args))
+
     def list(self, *args: Any, **options: Any) -> Any:
         return self.life.called("Query", lambda: self.store.list(*args, **options))
 

@@ -11,10 +11,11 @@ import pytest
 
 from stockyard.domain.records import (
     Cluster,
+    Counter,
     Event,
     Fact,
 )
-from stockyard.ports import Create, Store
+from stockyard.ports import Add, Create, Store
 
 TIME = "2026-01-31T12:00:00.000Z"
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -117,7 +118,17 @@ def test_records_are_read_together_in_the_order_of_their_ids(store: Store) -> No
 
 def test_nobody_reads_another_tenants_records_together(registry: Any, store: Store) -> None:
     store.commit(Create(Fact("f-1", "secret", TIME)))
-    assert registry.store("globex").get_all(Fact, ["f-1"]) == []
+    globex = registry.store("globex")
+    assert globex.get_all(Fact, ["f-1"]) == []
+    assert globex.get_together((Fact, "f-1"), (Counter, "f-1")) == (None, None)
+
+
+def test_records_of_several_kinds_are_read_together_by_their_ids(store: Store) -> None:
+    fact, number = Fact("f-1", "v", TIME), Counter("f-1", 3)
+    store.commit(Create(fact))
+    store.commit(Add(number.id, number.value))
+    assert store.get_together((Counter, "f-1"), (Fact, "f-1")) == (number, fact)
+    assert store.get_together((Fact, "f-2"), (Fact, "f-1"), (Counter, "f-2")) == (None, fact, None)
 
 
 @pytest.mark.parametrize("newest_first", [False, True])

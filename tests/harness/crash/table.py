@@ -102,7 +102,14 @@ class MemoryCrashTable:
                 self._stream.append({"eventName": "INSERT", "dynamodb": image})
 
 
-_OPERATIONS = {"get": "GetItem", "get_all": "BatchGetItem", "list": "Query", "next_number": "UpdateItem"}
+_BATCH = "BatchGetItem"
+_OPERATIONS = {
+    "get": "GetItem",
+    "get_all": _BATCH,
+    "get_together": _BATCH,
+    "list": "Query",
+    "next_number": "UpdateItem",
+}
 
 
 class _Store:

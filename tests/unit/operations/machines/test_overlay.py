@@ -196,7 +196,7 @@ def test_an_idle_clusters_posts_cost_what_they_cost_without_an_overlay(world: Wo
     assert have is not None
     counts = []
     with pytest.MonkeyPatch.context() as patched:
-        for name in ("get", "get_all", "commit", "list"):
+        for name in ("get", "get_all", "get_together", "commit", "list"):
             call = getattr(store, name)
             patched.setattr(
                 type(store), name, lambda _, *a, _n=name, _c=call, **k: (calls.update([_n]), _c(*a, **k))[1]

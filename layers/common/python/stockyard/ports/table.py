@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 from stockyard.domain.records import NodeClaim, Record
 from stockyard.domain.values.frozen import dataclass
 from stockyard.domain.writes import Write
 
 R = TypeVar("R", bound=Record)
+A = TypeVar("A", bound=Record)
+B = TypeVar("B", bound=Record)
+C = TypeVar("C", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,16 @@ class Store(Protocol):
     def get_all(self, kind: type[R], ids: Sequence[str], *, consistent: bool = True) -> Sequence[R]:
         """The records of these ids, in the order of ``ids``; those that are missing are left out. The ids are different
         ones. What is not ``consistent`` may be a second old, and costs half."""
+
+    @overload
+    def get_together(self, first: tuple[type[A], str], second: tuple[type[B], str], /) -> tuple[A | None, B | None]: ...
+    @overload
+    def get_together(
+        self, first: tuple[type[A], str], second: tuple[type[B], str], third: tuple[type[C], str], /
+    ) -> tuple[A | None, B | None, C | None]: ...
+    def get_together(self, *names: tuple[type[Any], str]) -> tuple[Any, ...]:
+        """Different records by kind and id, each read consistently, in one call; in no order, so that who needs one to
+        be no older than another reads them one after the other."""
 
     def list(
         self,

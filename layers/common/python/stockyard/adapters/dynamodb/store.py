@@ -80,19 +80,30 @@ class DynamoStore:
         items: dict[str, codec.Item] = {}
         for begin in range(0, len(ids), _BATCH_KEYS):
             names = [keys.checked_id(kind, name) for name in ids[begin : begin + _BATCH_KEYS]]
-            unread: Any = [requests.key(self._tenant, kind, name) for name in names]
-            for attempt in range(_ATTEMPTS):
-                request: Any = {self._table: {"Keys": unread, "ConsistentRead": consistent}}
-                with calls.translated():
-                    answer: Any = self._client.batch_get_item(RequestItems=request)
-                items |= {item["sk"]["S"]: item for item in answer["Responses"].get(self._table, ())}
-                unread = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys")
-                if not unread:
-                    break
-                self._sleep(random.uniform(0, _PAUSE_SECONDS * 2**attempt))
-            else:
-                raise errors.StoreUnavailable("The table left records unread")
+            unread = [requests.key(self._tenant, kind, name) for name in names]
+            items |= {item["sk"]["S"]: item for item in self._batch(unread, consistent=consistent)}
         return [codec.from_item(kind, items[name]) for name in ids if name in items]
+
+    def get_together(self, *names: tuple[type[Any], str]) -> tuple[Any, ...]:
+        """See ``ports.Store.get_together``; raises as ``get_all``."""
+        places = [(kind, requests.key(self._tenant, kind, keys.checked_id(kind, name))) for kind, name in names]
+        items = {(item["pk"]["S"], item["sk"]["S"]): item for item in self._batch([key for _, key in places])}
+        pairs = [(kind, items.get((key["pk"]["S"], key["sk"]["S"]))) for kind, key in places]
+        return tuple(None if item is None else codec.from_item(kind, item) for kind, item in pairs)
+
+    def _batch(self, unread: Any, *, consistent: bool = True) -> list[codec.Item]:
+        """The items of these keys that are there, by as many calls as it takes."""
+        items: list[codec.Item] = []
+        for attempt in range(_ATTEMPTS):
+            request: Any = {self._table: {"Keys": unread, "ConsistentRead": consistent}}
+            with calls.translated():
+                answer: Any = self._client.batch_get_item(RequestItems=request)
+            items += answer["Responses"].get(self._table, ())
+            unread = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys")
+            if not unread:
+                return items
+            self._sleep(random.uniform(0, _PAUSE_SECONDS * 2**attempt))
+        raise errors.StoreUnavailable("The table left records unread")
 
     def list(
         self,

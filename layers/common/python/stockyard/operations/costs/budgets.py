@@ -60,14 +60,22 @@ def budgets_over(services: Services, placements: Iterable[tuple[str, str]]) -> l
     """The budgets that things of these (cluster id, name of the pool) count for, with nothing counted yet."""
     scopes: dict[Scope, MonthBudget] = {}
     for cluster_id, pool_name in sorted(set(placements)):
-        cluster = services.store.get(Cluster, cluster_id) if cluster_id else None
-        pool = services.store.get(Pool, pool_id(cluster_id, pool_name)) if cluster is not None and pool_name else None
+        cluster, pool = _cluster_and_pool(services, cluster_id, pool_name)
         if cluster is not None:
             _enter(services, scopes, scope_of_cluster(cluster))
         if cluster is not None and pool is not None:
             _enter(services, scopes, scope_of_pool(cluster, pool))
     _enter(services, scopes, scope_of_tenant(services))
     return list(scopes.values())
+
+
+def _cluster_and_pool(services: Services, cluster_id: str, pool_name: str) -> tuple[Cluster | None, Pool | None]:
+    """The named cluster and its named pool; None for what has no name here, or is gone."""
+    if not cluster_id:
+        return None, None
+    if not pool_name:
+        return services.store.get(Cluster, cluster_id), None
+    return services.store.get_together((Cluster, cluster_id), (Pool, pool_id(cluster_id, pool_name)))
 
 
 def all_budgets(services: Services) -> list[MonthBudget]:

@@ -53,8 +53,7 @@ class Fence(Generic[S]):
 
 def load(services: Services, fence: Fence[S]) -> Loaded[S]:
     """The subject and operation of a fence. ``Fenced`` when the attempt is no longer the current one."""
-    subject = services.store.get(fence.record, fence.subject_id)
-    operation = services.store.get(Operation, fence.operation_id)
+    subject, operation = services.store.get_together((fence.record, fence.subject_id), (Operation, fence.operation_id))
     if subject is None or operation is None:
         raise Fenced(f"The {fence.record.__name__} or its operation is gone.")
     if subject.operation_id != fence.operation_id or subject.attempt != fence.attempt:

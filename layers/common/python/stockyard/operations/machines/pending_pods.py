@@ -105,10 +105,12 @@ def pod_state_of(services: Services, cluster_id: str) -> tuple[WorkloadReport, P
     Raises ``StoreUnavailable`` when reports replace each other faster than they can be read.
     """
     for _ in range(TRIES):
-        report = services.store.get(WorkloadReport, cluster_id)
+        report, first = services.store.get_together(
+            (WorkloadReport, cluster_id), (WorkloadPart, part_id(cluster_id, 0))
+        )
         if report is None:
             return None
-        pod_state = _read(services, report)
+        pod_state = _read(services, report, first)
         if pod_state is not None:
             return report, pod_state
     raise StoreUnavailable("Reports of this cluster's pods come too fast")
@@ -120,11 +122,11 @@ def forgetting(cluster_id: str) -> list[Write]:
     return [Remove(WorkloadReport, cluster_id), Remove(UnusedRoom, cluster_id), *parts]
 
 
-def _read(services: Services, report: WorkloadReport) -> PodState | None:
-    """None when a part is another report's."""
+def _read(services: Services, report: WorkloadReport, first: WorkloadPart | None = None) -> PodState | None:
+    """None when a part is another report's. ``first`` is the first part, where it has been read."""
     data = b""
     for number in range(report.parts):
-        part = services.store.get(WorkloadPart, part_id(report.id, number))
+        part = (first if number == 0 else None) or services.store.get(WorkloadPart, part_id(report.id, number))
         if part is None or part.content != report.content:
             return None
         data += part.data

@@ -127,6 +127,9 @@ class _DraftStore:
         records = [self._drafts.get((kind, key)) or stored.get(key) for key in ids]
         return [record for record in records if record is not None]
 
+    def get_together(self, *names: tuple[type[Any], str]) -> tuple[Any, ...]:
+        return tuple(self.get(kind, key) for kind, key in names)
+
 
 def plan_profile(desired: DesiredProfile) -> dict[str, list[Any]]:
     """The part of a dry run that is about this profile."""

@@ -36,16 +36,13 @@ def node_work(services: Services, claim: NodeClaim, phase: str, fence: Fence[Nod
     its cloud account is gone.
     """
     placed = claim.placement
-    provider = services.store.get(NodeProvider, placed.provider_id) if placed is not None else None
+    provider, cluster, environment = _records(services, claim)
     source = services.node_sources.get(provider.kind) if provider is not None else None
     if placed is None or provider is None or source is None:
         raise NodeCouldNotBeProvisioned("The claim's node provider is gone.")
     account, host = account_of(services, provider), host_of(services, provider)
     if reference_of(provider) is not None and account is None and host is None:
         raise CredentialsRevoked(f"The cloud account of node provider {provider.name} is no longer registered.")
-    cluster = services.store.get(Cluster, claim.cluster_id) if claim.cluster_id else None
-    key = environment_id(claim.cluster_id, provider.id) if claim.cluster_id else ""
-    environment = services.store.get(NodeEnvironment, key) if key else None
     owner = Owner.of_claim(claim, fence.operation_id, fence.attempt, *_location(provider, account))
     inventory = source.host_inventory(provider, account)
     has_holds = inventory is not None or source.takes_from_groups
@@ -66,6 +63,22 @@ def node_work(services: Services, claim: NodeClaim, phase: str, fence: Fence[Nod
         holds=StoreHolds(services, claim, owner.guard, inventory) if has_holds else None,
     )
     return source, work
+
+
+def _records(
+    services: Services, claim: NodeClaim
+) -> tuple[NodeProvider | None, Cluster | None, NodeEnvironment | None]:
+    """The provider, the cluster and the environment of a placed claim, as far as it has them and they are there."""
+    placed = claim.placement
+    if placed is None:
+        return None, None, None
+    if not claim.cluster_id:
+        return services.store.get(NodeProvider, placed.provider_id), None, None
+    return services.store.get_together(
+        (NodeProvider, placed.provider_id),
+        (Cluster, claim.cluster_id),
+        (NodeEnvironment, environment_id(claim.cluster_id, placed.provider_id)),
+    )
 
 
 def environment_work(
