@@ -17,7 +17,7 @@ from stockyard.operations.listing import every
 from stockyard.operations.node_claims.environment_outputs import outputs_of, seal, unseal
 from stockyard.operations.node_claims.environment_stages import note_stages
 from stockyard.operations.node_claims.work import environment_id, environment_work, node_work
-from stockyard.operations.node_providers.catalog import load as load_catalog
+from stockyard.operations.node_providers.catalog import node_types_in
 from stockyard.operations.node_providers.visible import named
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Create, Outcome, Remove, Replace
@@ -51,7 +51,7 @@ def ensure(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Out
     if environment.phase == "Available":
         environment = _refreshed(services, source, environment, work, fence)
         _check_zone(claim, source, work.provider, environment)
-        _check_image(services, claim, source, work.provider, environment)
+        _check_image(services, claim, source, work, environment)
         return Outcome(True, facts={"environment": environment.id})
     _, setting_up = environment_work(services, environment, work.cluster, fence.operation_id)
     try:
@@ -64,7 +64,7 @@ def ensure(services: Services, claim: NodeClaim, fence: Fence[NodeClaim]) -> Out
     note_stages(services, source, setting_up)
     if outcome.done:
         _check_zone(claim, source, work.provider, environment)
-        _check_image(services, claim, source, work.provider, environment)
+        _check_image(services, claim, source, work, environment)
     return replace(outcome, facts={"environment": environment.id})
 
 
@@ -101,14 +101,16 @@ def _check_zone(claim: NodeClaim, source: NodeSource, provider: NodeProvider, en
 
 
 def _check_image(
-    services: Services, claim: NodeClaim, source: NodeSource, provider: NodeProvider, environment: NodeEnvironment
+    services: Services, claim: NodeClaim, source: NodeSource, work: NodeWork, environment: NodeEnvironment
 ) -> None:
     """As ``_check_zone``: the scheduler knows by now for which architectures there are images. A claim of which nothing
     is left that a plan has narrowed it to fails, so that its pool plans anew."""
     if not source.needs_images or claim.placement is None:
         return
+    provider = work.provider
     images = {provider.name: source.architectures(provider, environment)}
-    known_types = load_catalog(services).node_types
+    # Of other providers' types nothing is said, so theirs are not looked up.
+    known_types = {each.name: each for each in node_types_in(services, provider, work.account)}
     names = dict.fromkeys([claim.placement.type, *(option.type for option in claim.placement.options)])
     lacking = [name for name in names if name in known_types and lacks_image(known_types[name], images)]
     why = f"{provider.name} has no image for {', '.join(lacking[:NAMED])}, only for {', '.join(images[provider.name])}."

@@ -11,7 +11,7 @@ from stockyard.domain.nodes.declared_types import capacity_counter, declared, no
 from stockyard.domain.nodes.node_types import NodeType, canonical
 from stockyard.domain.nodes.offers import RefusedOffering
 from stockyard.domain.platform import CAPACITY, SHARED_CAPACITY
-from stockyard.domain.records import Counter, NodeClaim, NodeProvider
+from stockyard.domain.records import CloudAccount, Counter, NodeClaim, NodeProvider
 from stockyard.domain.values.frozen import dataclass
 from stockyard.operations.cloud_accounts.of_provider import account_number, account_of
 from stockyard.operations.listing import every
@@ -106,12 +106,13 @@ def build(services: Services, providers: list[NodeProvider]) -> Catalog:
     limits: dict[str, Limit] = {}
     scopes: dict[str, str] = {}
     for provider in providers:
-        node_types = provider_node_types(services, provider)
+        source = services.node_sources.get(provider.kind)
+        account = account_of(services, provider) if source is not None else None
+        node_types = node_types_in(services, provider, account)
         everything += node_types
         limits |= _limits(provider, node_types, stock_of(services, provider))
-        source = services.node_sources.get(provider.kind)
         if source is not None:
-            scopes[provider.name] = source.scope(provider, account_of(services, provider))
+            scopes[provider.name] = source.scope(provider, account)
     index = Index.build(everything)
     named = {node_type.name: node_type for node_type in everything}
     return Catalog(index, named, {provider.name: provider for provider in providers}, limits, scopes)
@@ -128,10 +129,16 @@ def _limits(provider: NodeProvider, node_types: Iterable[NodeType], stock: Stock
 
 def provider_node_types(services: Services, provider: NodeProvider) -> list[NodeType]:
     """The node types of one provider: discovered where its source can, as declared otherwise."""
+    built = services.node_sources.get(provider.kind) is not None
+    return node_types_in(services, provider, account_of(services, provider) if built else None)
+
+
+def node_types_in(services: Services, provider: NodeProvider, account: CloudAccount | None) -> list[NodeType]:
+    """As ``provider_node_types``, of a provider whose account has been read."""
     source = source_of(services, provider)
     if source is None:
         return node_types_of(provider, built=False)
-    node_types = source.node_types(provider, account_of(services, provider))
+    node_types = source.node_types(provider, account)
     owned, counted = provider_kinds.kind(provider.kind).owned, _stock(source, provider) is not None
     if not (owned or counted):
         return list(node_types)
