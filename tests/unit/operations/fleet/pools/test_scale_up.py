@@ -123,7 +123,7 @@ def test_a_pass_over_settled_pools_reads_claims_and_quotas_once(
         return get(store, kind, name)
 
     def get_all_and_count(store: Any, kind: Any, names: Any, **_: Any) -> Any:
-        reads[kind.__name__] += 1
+        reads.update([kind.__name__, *(f"{kind.__name__} {name}" for name in names)])
         return [record for name in names if (record := get(store, kind, name)) is not None]
 
     monkeypatch.setattr(store_type, "get", get_and_count)

@@ -42,6 +42,12 @@ def limit_of(services: Services, name: str) -> int | None:
     return quota.limit if quota else default_of(services, name)
 
 
+def limits_of(services: Services, names: Sequence[str]) -> dict[str, int | None]:
+    """As ``limit_of``, of several quotas in one read."""
+    own = {quota.id: quota.limit for quota in services.store.get_all(Quota, names)}
+    return {name: own[name] if name in own else default_of(services, name) for name in names}
+
+
 def default_of(services: Services, name: str) -> int | None:
     """The limit of a tenant that has none of its own; None for no limit."""
     return services.settings.quotas.get(name)

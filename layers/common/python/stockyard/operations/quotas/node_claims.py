@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 
 from stockyard.domain.pools.budgets import UNBOUNDED
 from stockyard.errors import QuotaExceeded
-from stockyard.operations.quotas.limits import PER_USER, limit_of, used
+from stockyard.operations.quotas.limits import PER_USER, limits_of, used
 from stockyard.operations.services import Services
 from stockyard.ports import Add, Write
 
 CLAIMS = "nodeclaims"
+Limits = dict[str, int | None]
+"""Limits of quotas by their names; None for no limit."""
 _COUNTERS = (f"quota/{CLAIMS}", f"quota/{PER_USER}{CLAIMS}")
 
 
 def claim_quota_writes(
-    services: Services, provider: str, actor: str, by: int, quota: Callable[[str], int | None] | None = None
+    services: Services, provider: str, actor: str, by: int, limits: Limits | None = None
 ) -> list[Add]:
     """Writes by which a transaction counts a claim that comes (``by`` 1, with the limits) or goes (-1).
 
     ``provider`` is the name the claim asks for, empty for none; ``actor`` who made it. A claim must go as it came.
-    ``quota`` gives the limit of a quota; None: it is read.
+    ``limits`` are those of quotas that have been read: those that are lacking are read, and entered there.
     """
-    limit = quota or partial(limit_of, services)
     names = [CLAIMS, *([f"{CLAIMS}.provider={provider}"] if provider else [])]
     counters = {name: f"quota/{name}" for name in names}
     counters |= {f"{PER_USER}{name}": f"quota/{PER_USER}{name}/{actor}" for name in names}
-    return [Add(counter, by, limit=limit(name) if by > 0 else None) for name, counter in counters.items()]
+    limits = {} if limits is None else limits
+    lacking = [name for name in counters if name not in limits] if by > 0 else []
+    if lacking:
+        limits |= limits_of(services, lacking)
+    return [Add(counter, by, limit=limits[name] if by > 0 else None) for name, counter in counters.items()]
 
 
 def used_claims(services: Services) -> int:

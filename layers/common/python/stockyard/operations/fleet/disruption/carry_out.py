@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from stockyard.domain.pools.budgets import DRIFTED, EMPTY, UNDERUTILIZED
@@ -42,8 +42,8 @@ from stockyard.operations.fleet.pools.claims import AT_ONCE, commit_claims
 from stockyard.operations.fleet.pools.scale_up import planned_draft
 from stockyard.operations.fleet.pools.spread import Spread
 from stockyard.operations.node_claims.delete import delete_claim
-from stockyard.operations.quotas.limits import limit_of
 from stockyard.operations.quotas.network_room import check_network_room
+from stockyard.operations.quotas.node_claims import Limits
 from stockyard.operations.services import Services
 from stockyard.ports import Check
 from stockyard.scheduling.consolidation.model import WHEN_EMPTY, Decision, Replacement, RunningNode
@@ -118,13 +118,13 @@ def start(
     # Whoever has given the decision up meanwhile has made another version of its record.
     fence = Check(ClusterDisruption, record.id, {"version": record.version})
     guard = min((pool.name for pool in pools if pool.kind == DYNAMIC), default="")
-    quota = cache(partial(limit_of, services))
+    limits: Limits = {}
     try:
         check_network_room(services, cluster, len(ids))
         for name, listed in drafts.items():
             for first in range(0, len(listed), AT_ONCE):
                 batch = listed[first : first + AT_ONCE]
-                current |= commit_claims(services, cluster, current[name], batch, current[guard], quota, (fence,))
+                current |= commit_claims(services, cluster, current[name], batch, current[guard], limits, (fence,))
     except QuotaExceeded as refusal:
         return abandon(services, record, refusal.detail, failed_holds(record))
     except Conflict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from stockyard.domain.pools.node_groups import floor_resources, node_properties
@@ -19,7 +19,7 @@ from stockyard.lifecycle.pools.spread import spread_requirements
 from stockyard.operations.engine.advance import WORKFLOW_ACTOR
 from stockyard.operations.node_claims.create import acceptance
 from stockyard.operations.quotas.network_room import network_refusal, remaining_nodes
-from stockyard.operations.quotas.node_claims import claim_quota_writes, quota_refusal, remaining_claims
+from stockyard.operations.quotas.node_claims import Limits, claim_quota_writes, quota_refusal, remaining_claims
 from stockyard.operations.services import Services
 from stockyard.ports import Check, Replace, Write
 
@@ -85,20 +85,20 @@ def commit_claims(
     pool: Pool,
     drafts: Sequence[NodeClaim],
     guard: Pool | None = None,
-    quota: Callable[[str], int | None] | None = None,
+    limits: Limits | None = None,
     besides: Sequence[Write] = (),
     *,
     adopting: bool = False,
 ) -> dict[str, Pool]:
     """Make claims of a pool in one transaction, at most ``AT_ONCE``; the pools that it has written, by name.
 
-    ``quota`` gives the limits of quotas to who makes many batches; None: they are read. ``besides`` is written in the
-    same transaction. ``adopting``: their machines are there already.
+    ``limits`` are those of quotas that who makes many batches has read, see ``claim_quota_writes``. ``besides`` is
+    written in the same transaction. ``adopting``: their machines are there already.
 
     The pool and the ``guard`` must stand at these versions, and the cluster must be ready: else ``Conflict``. Raises
     ``QuotaExceeded``.
     """
-    quotas = claim_quota_writes(services, pool.provider_ref, pool.created_by, len(drafts), quota)
+    quotas = claim_quota_writes(services, pool.provider_ref, pool.created_by, len(drafts), limits)
     accepted = [acceptance(services, draft, WORKFLOW_ACTOR, adopting=adopting)[1] for draft in drafts]
     claim_writes = [write for writes in accepted for write in writes]
     now = services.now()

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cache, partial
 from math import inf
 from typing import Any
 
@@ -29,8 +28,9 @@ from stockyard.operations.fleet.pools.spread import Spread
 from stockyard.operations.fleet.pools.unused_room import Belief, believe, group_id
 from stockyard.operations.fleet.state import PendingGroup, Workload, fleet_state
 from stockyard.operations.fleet.templates import supply, templates
-from stockyard.operations.quotas.limits import limit_of, within_quota
+from stockyard.operations.quotas.limits import within_quota
 from stockyard.operations.quotas.network_room import network_refusal, remaining_nodes
+from stockyard.operations.quotas.node_claims import Limits
 from stockyard.operations.services import Services
 from stockyard.scheduling.opt_in import packed
 from stockyard.scheduling.packing import model
@@ -153,13 +153,13 @@ def create_claims(
     count = 0
     # Many nodes of a plan are alike, and a quota is the same for all batches.
     narrowed, spread = _Narrowed(spare_money(plan.claims)), Spread(services, going)
-    quota = cache(partial(limit_of, services))
+    limits: Limits = {}
     for name, planned in by_pool.items():
         for start in range(0, len(planned), AT_ONCE):
             batch = planned[start : start + AT_ONCE]
             pool = current[name]
             drafts = [spread.bound(pool, _draft(services, cluster, pool, claim, narrowed.of(claim))) for claim in batch]
-            current |= commit_claims(services, cluster, pool, drafts, current[first], quota)
+            current |= commit_claims(services, cluster, pool, drafts, current[first], limits)
             count += len(batch)
     if room < len(plan.claims):
         raise network_refusal(services, cluster)
