@@ -6,7 +6,10 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from stockyard.domain.records import Resource
+from stockyard.errors import NotYetVisible
 from stockyard.operations.engine.ledger import Owner, StoreLedger
 from tests.unit.operations.conftest import World
 
@@ -53,6 +56,21 @@ def test_find_reads_own_lines_each_time(world: World) -> None:
     assert ledger.find("vpc", "main") == recorded
     other_worker.gone(recorded)
     assert ledger.find("vpc", "main") is None
+
+
+def test_intent_behind_a_find_reads_nothing_and_is_refused_when_late(world: World) -> None:
+    store, (ledger, other_worker) = ledgers(world, "network", "network")
+    assert ledger.find("vpc", "main") is None
+    store.calls.clear()
+    line = ledger.intend("vpc", "main")
+    assert store.calls["get"] == 0
+    assert other_worker.find("subnet", "a") is None
+    ledger.intend("subnet", "a")
+    with pytest.raises(NotYetVisible, match="another worker"):
+        other_worker.intend("subnet", "a")
+    assert ledger.find("vpc", "main") == line
+    ledger.gone(line)
+    assert ledger.intend("vpc", "main").version == 3, "what was found before is not believed any more"
 
 
 def test_gone_line_keeps_its_time_until_next_intent(world: World) -> None:

@@ -70,13 +70,17 @@ class StoreLedger:
     phase: str
     _other_lines: list[list[Resource]] = field(default_factory=list, init=False, repr=False, compare=False)
     """The lines of the other phases, once they have been read."""
+    _own_lines: dict[str, Resource | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Lines of this phase by id as they were found, None where there is none: the next intent of one starts from that,
+    and is refused where somebody was faster."""
 
     def _id(self, kind: str, key: str) -> str:
         return f"{self.owner.id}/{self.phase}/{kind}/{key}"
 
     def intend(self, kind: str, key: str, detail: Mapping[str, Any] | None = None) -> Resource:
         """See ``ports.Ledger.intend``."""
-        old = self.services.store.get(Resource, self._id(kind, key))
+        name = self._id(kind, key)
+        old = self._own_lines.pop(name) if name in self._own_lines else self.services.store.get(Resource, name)
         if old is not None and old.state == "made":
             return old
         token, now = self.owner.token(kind, key), self.services.now()
@@ -85,7 +89,7 @@ class StoreLedger:
         since = str(again.detail.get(SINCE) or again.intended_at) if again else now
         earlier_detail = again.detail if again is not None and again.state == "intended" else {}
         line = Resource(
-            id=self._id(kind, key),
+            id=name,
             cluster_id=self.owner.cluster_id,
             phase=self.phase,
             kind=kind,
@@ -113,6 +117,7 @@ class StoreLedger:
 
     def made(self, resource: Resource, vendor_id: str, detail: Mapping[str, Any] | None = None) -> Resource:
         """See ``ports.Ledger.made``. Not fenced: what exists must be known, whoever owns the cluster."""
+        self._own_lines.pop(resource.id, None)
         line = replace(
             resource,
             state="made",
@@ -132,6 +137,7 @@ class StoreLedger:
 
     def gone(self, resource: Resource) -> None:
         """See ``ports.Ledger.gone``."""
+        self._own_lines.pop(resource.id, None)
         stored = self.services.store.get(Resource, resource.id)
         if stored is not None and stored.state != "gone":
             line = replace(stored, state="gone", gone_at=self.services.now(), version=stored.version + 1)
@@ -139,7 +145,8 @@ class StoreLedger:
 
     def find(self, kind: str, key: str) -> Resource | None:
         """See ``ports.Ledger.find``."""
-        own = self.services.store.get(Resource, self._id(kind, key))
+        name = self._id(kind, key)
+        own = self._own_lines[name] = self.services.store.get(Resource, name)
         if own is not None and own.state != "gone":
             return own
         if not self._other_lines:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 from stockyard import kubernetes_versions
 from stockyard.domain.clusters import overlay
@@ -19,7 +20,14 @@ from stockyard.domain.pools.bids import ABOVE_BID, Bid
 from stockyard.domain.records import Resource
 from stockyard.domain.values.states import DesiredPower, MachineState
 from stockyard.domain.values.times import to_text
-from stockyard.errors import CapacityAwaited, NodeCouldNotBeProvisioned, NotYetVisible, PermissionDenied, VendorNotFound
+from stockyard.errors import (
+    CapacityAwaited,
+    NodeCouldNotBeProvisioned,
+    NotYetVisible,
+    PermissionDenied,
+    VendorError,
+    VendorNotFound,
+)
 from stockyard.machines import node
 from stockyard.ports import Outcome
 from stockyard.ports.node_work import Machine, NodeWork
@@ -71,14 +79,28 @@ class Launch:
     launched: list[LaunchedMachine] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     """Why EC2 did not launch types, by their names, where the call of this try has told."""
+    looks: dict[str, templates.Look] = field(default_factory=dict)
+    """Looks for launch templates that this try has made ahead, by name."""
 
     def run(self) -> Outcome:
         """The machine, and what it has become. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
         line = self.reconciler.ledger.find(ec2_kinds.INSTANCE.name, KEY)
         detail = dict(line.detail) if line else self.choice()
         name = self.reconciler.name(self.work.claim.name)
-        desired = DesiredResource(ec2_kinds.INSTANCE, KEY, name, self._create, detail=detail)
-        return self.outcome(self.reconciler.want(desired).vendor_id)
+        # A choice that was made before names its own template.
+        beside = None if line else partial(self._look_ahead, str(detail["capacity_type"]))
+        desired = DesiredResource(ec2_kinds.INSTANCE, KEY, name, self._create, detail=detail, beside=beside)
+        return self.outcome(self.reconciler.want_by(desired, line).vendor_id)
+
+    def _look_ahead(self, capacity_type: str) -> None:
+        """Look for the launch template while the intent is written; the launch raises what the look has raised."""
+        name = templates.first_name(self.owner, label(self.work, capacity_type))
+        try:
+            template = templates.find(self.reconciler.calls, name)
+        except VendorError as error:
+            self.looks[name] = partial(_raise, error)
+        else:
+            self.looks[name] = lambda: template
 
     def outcome(self, machine_id: str) -> Outcome:
         """State of the claim's machine. ``NodeCouldNotBeProvisioned`` when it was ended meanwhile."""
@@ -134,9 +156,8 @@ class Launch:
         if cluster is not None and managed.joins(cluster) and work.account and not setting(work.provider, PROFILE):
             role = managed.node_role(work.account, cluster, self.owner)
             managed.ensure_entry(self.reconciler.calls, self.owner, cluster, role, to_text(work.now))
-        return templates.ensure(
-            self.reconciler.calls, self._template(node_class.of_facts(choice), str(choice["capacity_type"]))
-        )
+        request = self._template(node_class.of_facts(choice), str(choice["capacity_type"]))
+        return templates.ensure(self.reconciler.calls, request, self.looks)
 
     def request(
         self,
@@ -250,6 +271,10 @@ class Launch:
             f"{work.provider.name}.{name}": reason for name, reason in reasons.items() if reason is not None
         }
         return {PASSED_OVER: json.dumps(reasons_by_type)} if reasons_by_type else {}
+
+
+def _raise(error: VendorError) -> NoReturn:
+    raise error
 
 
 def label(work: NodeWork, capacity_type: str) -> str:

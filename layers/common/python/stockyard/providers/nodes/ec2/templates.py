@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from stockyard.providers.clouds.aws.catalog import images
 from stockyard.providers.clouds.aws.catalog.reserved import DISK_GIB
 from stockyard.providers.clouds.aws.errors import DUPLICATE
 from stockyard.providers.clouds.aws.kinds import ec2 as ec2_kinds
+from stockyard.providers.clouds.aws.kinds.base import TaggedThing
 from stockyard.providers.nodes.ec2.node_class import NodeClass
 
 _KIND = ec2_kinds.LAUNCH_TEMPLATE
@@ -27,6 +28,8 @@ CONTENT = "stockyard:content"
 """The tag that says which content a template has."""
 LONGEST = 128
 """Characters of a template's name."""
+Look = Callable[[], TaggedThing | None]
+"""What a look has found; raises what the look has raised."""
 OF_INSTANCES, OF_SPOT = "network-interface", "spot-instances-request"
 """What a launch makes besides and a fleet cannot tag itself; the second is refused where the launch is not for spot."""
 
@@ -59,8 +62,7 @@ class TemplateRequest:
 
     def names(self) -> tuple[str, str]:
         """The name, and the one that is taken when another provider of the cluster has that."""
-        first = f"{self.owner.prefix}-{self.owner.client_id}-{self.label}"
-        return _short(first), _short(f"{first}-{self.provider}")
+        return first_name(self.owner, self.label), first_name(self.owner, f"{self.label}-{self.provider}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,19 @@ class Template:
     fresh: bool
 
 
-def ensure(calls: Calls, request: TemplateRequest) -> Template:
-    """Make the template, or find it. Run twice, or by two at once, there is one."""
+def first_name(owner: tags.Owner, label: str) -> str:
+    """The name that a template of the label has first."""
+    return _short(f"{owner.prefix}-{owner.client_id}-{label}")
+
+
+def find(calls: Calls, name: str) -> TaggedThing | None:
+    """The template of that name, whoever's it is; None when there is none."""
+    return next(iter(_KIND.search(calls, {}, name)), None)
+
+
+def ensure(calls: Calls, request: TemplateRequest, looks: Mapping[str, Look] | None = None) -> Template:
+    """Make the template, or find it. Run twice, or by two at once, there is one. ``looks`` have just been made, by
+    name."""
     data = _data(request)
     # Tags of the cluster's owner are part of it: what is made by the template carries them.
     own_tags = [dict(request.owner.own_tags)] if request.owner.own_tags else []
@@ -80,7 +93,7 @@ def ensure(calls: Calls, request: TemplateRequest) -> Template:
     content = hashlib.sha256(parts.encode()).hexdigest()[:32]
     owner_tags = tags.of_owner(request.owner)
     for name in request.names():
-        template = next(iter(_KIND.search(calls, {}, name)), None)
+        template = looks[name]() if looks and name in looks else find(calls, name)
         if template is not None and not tags.carries(template.tags, owner_tags):
             continue
         if template is not None and template.tags.get(CONTENT) == content:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from typing import Any
 
+from stockyard import side_by_side
 from stockyard.domain.records import Resource
 from stockyard.domain.values.times import from_text, to_text
 from stockyard.errors import (
@@ -51,6 +54,8 @@ class DesiredResource:
     detail: Mapping[str, object] | None = None
     extra_tags: Mapping[str, str] | None = None
     identity: bool = False
+    beside: Callable[[], None] | None = None
+    """What is read while the intent is written; it raises nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,10 @@ class Reconciler:
 
     def want(self, desired: DesiredResource) -> PresentResource:
         """Bring one thing about, or find it. Raises ``NotYetVisible`` when it may be there but hidden."""
-        line = self.ledger.find(desired.kind.name, desired.key)
+        return self.want_by(desired, self.ledger.find(desired.kind.name, desired.key))
+
+    def want_by(self, desired: DesiredResource, line: Resource | None) -> PresentResource:
+        """As ``want``, by the thing's line as it has just been found."""
         state = State.PRESENT
         if line is not None and line.state == "made":
             state = desired.kind.state(self.calls, line.vendor_id)
@@ -126,7 +134,7 @@ class Reconciler:
         if before is not None and not desired.kind.repeatable:
             detail = {**detail, **before.detail}
         # Also after an earlier try: a new intent starts a new wait, should this try's answer be lost too.
-        line = self.ledger.intend(desired.kind.name, desired.key, detail)
+        line = self._intended(desired, detail)
         if line.state == "made":
             return line
         try:
@@ -139,6 +147,14 @@ class Reconciler:
         except VendorError as error:
             vendor_id = self._despite(error, desired, line)
         return self.ledger.made(line, vendor_id, line.detail)
+
+    def _intended(self, desired: DesiredResource, detail: Mapping[str, object]) -> Resource:
+        intend = partial(self.ledger.intend, desired.kind.name, desired.key, detail)
+        if desired.beside is None:
+            return intend()
+        works: Sequence[Callable[[], Any]] = (intend, desired.beside)
+        line: Resource = side_by_side.results(works)[0]
+        return line
 
     def _despite(self, error: VendorError, desired: DesiredResource, line: Resource) -> str:
         """Find the thing that is there under the name already, if it is ours. Otherwise nothing was made, and the line
