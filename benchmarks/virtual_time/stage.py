@@ -325,8 +325,9 @@ class _Silence:
 
 
 @contextmanager
-def deployed(stage: Stage, template: Mapping[str, Any]) -> Iterator[Stage]:
-    """Inside this context the product's wiring is the stage's: its clock, table and services."""
+def deployed(stage: Stage, template: Mapping[str, Any], *, fresh: bool = True) -> Iterator[Stage]:
+    """Inside this context the product's wiring is the stage's: its clock, table and services. What is not ``fresh``
+    goes on with clients and catalogues that stages before have made, as a process does that has served before."""
     from stockyard.adapters.background import LambdaBackground
 
     def call(client: Any, operation: str, parameters: Mapping[str, Any]) -> Any:
@@ -340,7 +341,8 @@ def deployed(stage: Stage, template: Mapping[str, Any]) -> Iterator[Stage]:
 
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, ENVIRONMENT))
-        stack.enter_context(fresh_wiring())
+        if fresh:
+            stack.enter_context(fresh_wiring())
         stack.enter_context(stage.tables())
         stack.enter_context(patch.object(BaseClient, "_make_api_call", call))
         stack.enter_context(patch.object(side_by_side, "results", Lanes(stage).results))

@@ -86,9 +86,9 @@ class DynamoStore:
 
     def get_together(self, *names: tuple[type[Any], str]) -> tuple[Any, ...]:
         """See ``ports.Store.get_together``; raises as ``get_all``."""
-        places = [(kind, requests.key(self._tenant, kind, keys.checked_id(kind, name))) for kind, name in names]
-        items = {(item["pk"]["S"], item["sk"]["S"]): item for item in self._batch([key for _, key in places])}
-        pairs = [(kind, items.get((key["pk"]["S"], key["sk"]["S"]))) for kind, key in places]
+        entries = [(kind, requests.key(self._tenant, kind, keys.checked_id(kind, name))) for kind, name in names]
+        items = {(item["pk"]["S"], item["sk"]["S"]): item for item in self._batch([key for _, key in entries])}
+        pairs = [(kind, items.get((key["pk"]["S"], key["sk"]["S"]))) for kind, key in entries]
         return tuple(None if item is None else codec.from_item(kind, item) for kind, item in pairs)
 
     def _batch(self, unread: Any, *, consistent: bool = True) -> list[codec.Item]:
