@@ -19,6 +19,7 @@ from stockyard.providers import registry as provider_registry
 
 if TYPE_CHECKING:
     import httpx
+    from botocore.session import Session
 
     from stockyard.adapters.catalog import Ec2PriceList
     from stockyard.adapters.envelope import EnvelopeSecrets
@@ -44,10 +45,18 @@ def configuration() -> settings.Settings:
     return settings.read(os.environ)
 
 
+@cache
+def _session() -> Session:
+    """Session that the clients of our own account's services share in this process."""
+    from stockyard.adapters import own_account
+
+    return own_account.make_session()
+
+
 def _client(service: str) -> Any:
     from stockyard.adapters import own_account
 
-    return own_account.client(service, connect_timeout=3, read_timeout=15)
+    return own_account.client(service, session=_session(), connect_timeout=3, read_timeout=15)
 
 
 @cache
@@ -64,7 +73,7 @@ def registry() -> ports.Registry:
     from stockyard.adapters.dynamodb import calls
     from stockyard.adapters.dynamodb.registry import DynamoRegistry
 
-    return DynamoRegistry(calls.client(), configuration().table)
+    return DynamoRegistry(calls.client(session=_session()), configuration().table)
 
 
 @cache

@@ -13,6 +13,7 @@ from stockyard.adapters import own_account
 from stockyard.adapters.dynamodb.answers import AnswerParsers
 
 if TYPE_CHECKING:
+    from botocore.session import Session
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _UNAVAILABLE = frozenset(
@@ -29,11 +30,13 @@ _UNAVAILABLE = frozenset(
 _BUSY = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 
 
-def client(region: str | None = None) -> DynamoDBClient:
-    """The DynamoDB client the store expects: short time-outs, botocore's standard retries."""
+def client(region: str | None = None, session: Session | None = None) -> DynamoDBClient:
+    """The DynamoDB client the store expects: short time-outs, botocore's standard retries. ``session`` as in
+    ``own_account.client``."""
     # DynamoDB checks parameters anyway; a check here takes more than half of a transaction's time in this process.
     settings = {"connect_timeout": 2, "read_timeout": 5, "tcp_keepalive": True, "parameter_validation": False}
-    return cast("DynamoDBClient", own_account.client("dynamodb", region, parsers=AnswerParsers(), **settings))
+    table = own_account.client("dynamodb", region, parsers=AnswerParsers(), session=session, **settings)
+    return cast("DynamoDBClient", table)
 
 
 @contextmanager
