@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stockyard.domain.records import Idempotency
+from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import Conflict
 from stockyard.ports import Create, Remove, Replace, Store, Write
 

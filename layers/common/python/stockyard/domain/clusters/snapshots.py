@@ -6,19 +6,19 @@ beginning.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from stockyard.domain.values.frozen import dataclass
+from stockyard.domain.values.patterns import pattern
 from stockyard.domain.values.times import to_text
 
 SETTING = "etcd_backup"
 """The cluster's setting that asks for them."""
 KEEP, MOST_KEEP = 28, 400
 """Snapshots that stay unless somebody says how many, and at most."""
-ID = re.compile(r"\d{8}T\d{6}Z")
+ID = pattern(r"\d{8}T\d{6}Z")
 _FORM = "%Y%m%dT%H%M%SZ"
 GRACE = timedelta(hours=1)
 """How long after a slot has begun its snapshot may still be on its way."""

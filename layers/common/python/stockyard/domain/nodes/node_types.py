@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import field, replace
-from fractions import Fraction
 from types import MappingProxyType
 
 from stockyard.domain.nodes.offers import SpotPrice
@@ -231,6 +230,8 @@ def formula_cost(resources: Mapping[str, int]) -> float:
     Exact, also for parts of a unit (250m cpu cost 2.5), and an integer where it is whole. ``pods`` cost nothing, nor
     do ``ephemeral-storage`` and huge pages: they come in bytes, not in pieces.
     """
+    from fractions import Fraction  # most functions price nothing
+
     total = Fraction(0)
     for name, amount in resources.items():
         if name == CPU:
