@@ -19,6 +19,7 @@ from agent.stockyard_agent.loop import SOON_SECONDS
 from agent.stockyard_agent.observation import _observed_node, timestamp
 from agent.stockyard_agent.pod_reports import MOVES_SECONDS, NODES_SECONDS, REFRESH_SECONDS, SHORTEST
 from benchmarks.virtual_fleet.clusters import NODE_KIND, ON_DEMAND, SPOT, FleetCluster
+from benchmarks.virtual_fleet.posts import Post
 from benchmarks.virtual_fleet.requests import send
 from benchmarks.virtual_fleet.stage import FleetStage
 from stockyard.domain.values import times
@@ -194,9 +195,10 @@ class PlayedAgent:
             "pods": {"sequence": self._base, "true_at": now} if self._sent is not None else None,
         }  # fmt: skip
         text = json.dumps(head, separators=(",", ":"))[:-1]
-        body = f'{text},"nodes":[{",".join(node.text for node in self.nodes.values())}]}}'.encode()
+        post = self.stage.posts.of(self.of.cluster.id, ",".join(node.text for node in self.nodes.values()))
+        body = f'{text},"nodes":[{"" if post.known else post.nodes}]}}'.encode()
         self._plan(3600)
-        _, answer = self._send("POST /v1/clusters/{id}/observations", body)
+        _, answer = self._send("POST /v1/clusters/{id}/observations", body, post)
         if answer is None:
             self._plan(self.stage.delays.between(5, 30))
             return
@@ -204,8 +206,8 @@ class PlayedAgent:
         self._plan(answer["interval_seconds"] * self.stage.delays.between(0.9, 1.1))
         self._obey(answer["commands"])
 
-    def _send(self, route: str, body: bytes) -> tuple[int, Any]:
-        return send(self.stage, self.of, "machines", route, body, {"id": self.of.cluster.id}, machine=True)
+    def _send(self, route: str, body: bytes, post: Post | None = None) -> tuple[int, Any]:
+        return send(self.stage, self.of, "machines", route, body, {"id": self.of.cluster.id}, machine=True, post=post)
 
     def _obey(self, commands: list[dict[str, Any]]) -> None:
         ids = {command["id"] for command in commands}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.virtual_fleet.clusters import FleetCluster
+from benchmarks.virtual_fleet.posts import PLAYED, Post
 from benchmarks.virtual_fleet.stage import FleetStage
 
 
@@ -22,9 +23,10 @@ def send(
     *,
     machine: bool = False,
     query: str = "",
+    post: Post | None = None,
 ) -> tuple[int, Any]:
     """Send a request for a route (``GET /v1/clusters/{id}``) and wait: the status, and the body of the answer. Of an
-    agent (``machine``), else of an administrator of the cluster's tenant."""
+    agent (``machine``), else of an administrator of the cluster's tenant. ``post`` is what the body leaves out."""
     method, _, template = route.partition(" ")
     own: dict[str, Any] = {"organization": [of.tenant.name]}
     own |= (
@@ -52,6 +54,7 @@ def send(
         },
         "body": b64encode(gzip.compress(body, 1, mtime=0) if packed else body).decode(),
         "isBase64Encoded": True,
+        PLAYED: post,
     }
     draw = stage.delays.draw
     stage.time.sleep(draw("network") + draw("gateway") + draw("invoke"))

@@ -16,6 +16,7 @@ from unittest.mock import patch
 from zlib import crc32
 
 from benchmarks.virtual_fleet.cloud import FleetCloud, number_of
+from benchmarks.virtual_fleet.posts import Posts
 from benchmarks.virtual_fleet.shortcuts import Shortcuts
 from benchmarks.virtual_fleet.table import Item, LeanTable
 from benchmarks.virtual_fleet.tally import Tally
@@ -60,7 +61,7 @@ class FleetStage(Stage):
         self.executions.marks = self.marks
         self.clouds = FleetCloud(self.time.moment)
         self.table = LeanTable(self._used)
-        self.shortcuts = Shortcuts(self.charge, self.table.has)
+        self.shortcuts, self.posts = Shortcuts(self.charge, self.table.has), Posts(self.charge)
         self.watchers: list[Change] = [self.shortcuts.forget, self._note_bound, self._note_late]
         self._patterns: dict[int, list[Any]] = {}
         self._created: dict[str, float] = {}
@@ -83,6 +84,7 @@ class FleetStage(Stage):
                 stack.enter_context(patch.object(make, "__defaults__", defaults or None))
                 stack.enter_context(patch.object(make, "__kwdefaults__", named or None))
             stack.enter_context(self.shortcuts.active())
+            stack.enter_context(self.posts.active())
             yield
 
     def deploy(self, template: Mapping[str, Any]) -> None:

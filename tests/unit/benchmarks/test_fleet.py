@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from benchmarks.fleet import Fleet, played
 from benchmarks.virtual_fleet.limits import LIMITS, Bucket, Limit, limit_of
 from benchmarks.virtual_fleet.load import Rates
+from benchmarks.virtual_fleet.posts import PLAYED, Posts
 from benchmarks.virtual_fleet.shortcuts import Shortcuts
 from benchmarks.virtual_fleet.tally import spread
 from stockyard.adapters.dynamodb import codec
+from stockyard.domain.models.clusters.observations import Observation
 from stockyard.domain.records import Name
+from stockyard.edge import serve
+from stockyard.edge.reading import Content
 from stockyard.operations.sweep import run
 
 BUSY = Rates(pods=60.0, claims=20.0, spot_losses=20.0, looks=40.0)
@@ -68,3 +75,29 @@ def test_a_record_is_decoded_once_and_charged_each_time() -> None:
         shortcuts.forget(item, None)
         assert codec.from_item(Name, item) is not first
     assert len(charged) == 1
+
+
+def test_nodes_that_are_as_before_are_read_once_and_charged_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(call: Any) -> Content:
+        names = filter(None, call.event["body"].split(","))
+        nodes = [{"name": name, "uid": "u", "created_at": "2026-11-02T12:00:00Z", "ready": "True"} for name in names]
+        head = {"sequence": 1, "observed_at": "2026-11-02T12:00:00Z", "agent_version": "2", "kubernetes_version": "v1"}
+        document = {**head, "ca_hash": "sha256:" + "0" * 64, "nodes": nodes}
+        return Content(document, Observation.model_validate(document), None, None, False)
+
+    def posted(cluster: str, nodes: str) -> Any:
+        post = posts.of(cluster, nodes)
+        known.append(post.known)
+        event = {"body": "" if post.known else nodes, PLAYED: post}
+        return vars(serve)["read_content"](SimpleNamespace(event=event)).model
+
+    charged: list[float] = []
+    known: list[bool] = []
+    posts = Posts(charged.append)
+    monkeypatch.setattr(serve, "read_content", read)
+    with posts.active():
+        answers = [posted("one", "a,b"), posted("one", "a,b"), posted("two", "a,b"), posted("one", "a,b,c")]
+    assert known == [False, True, False, False]
+    assert [[node.name for node in answer.nodes] for answer in answers] == [["a", "b"]] * 3 + [["a", "b", "c"]]
+    assert len(charged) == 1
+    assert charged[0] >= 0
