@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 from stockyard.domain.nodes.node_types import ANY, CPU, MEMORY, PODS
@@ -48,13 +49,17 @@ class KnownNodes:
     ) -> None:
         """``volumes`` are the places for volumes, by resource, of a node without a limit."""
         ordered = sorted(nodes, key=lambda node: (not node.initialized, node.name))
-        self.nodes = [KnownNode(node, free_of(node, resources, volumes), ports.of(node.ports).own) for node in ordered]
+        self._empty = [(node, free_of(node, resources, volumes), ports.of(node.ports).own) for node in ordered]
+        """The nodes as they are before any pod comes; a list is replaced, and never changed."""
+        self.nodes = [KnownNode(*parts) for parts in self._empty]
         self._meter = meter
         self._requests: tuple[int, ...] | None = None
         self._room = 0
         self._levels: dict[Level, int] = {}
         self._alike: dict[tuple[object, ...], int] = {}
         """The nodes that satisfy what levels ask of labels and taints, by what they ask."""
+        self._known_alike: dict[tuple[object, ...], int] = {}
+        """As ``_alike``, of all packings that share the nodes."""
         self._domains: dict[str, dict[Domain, int]] = {}
         columns = zip(*(known_node.free for known_node in self.nodes), strict=True)
         self._most = [max(0, *column) for column in columns]
@@ -65,8 +70,18 @@ class KnownNodes:
         self.states = [
             self.guard | self.packed([max(0, amount) for amount in known_node.free]) for known_node in self.nodes
         ]
+        self._empty_states = tuple(self.states)
         overdrawn = [number for number, known_node in enumerate(self.nodes) if min(known_node.free, default=0) < 0]
         self._usable = (1 << len(self.nodes)) - 1 & ~mask_of(overdrawn, len(self.nodes))
+
+    def anew(self, meter: Meter) -> KnownNodes:
+        """The nodes before any pod has come, for another packing of the same problem."""
+        other = copy(self)
+        other.nodes = [KnownNode(*parts) for parts in self._empty]
+        other.states = list(self._empty_states)
+        other._meter, other._requests, other._room = meter, None, 0
+        other._levels, other._alike = {}, {}
+        return other
 
     def candidates(self, requests: tuple[int, ...], level: Level) -> int:
         """The nodes with room for one more pod of this size that satisfy what the level asks of labels and taints."""
@@ -87,7 +102,10 @@ class KnownNodes:
             mask = self._alike.get(memo_key)
             if mask is None:
                 self._meter.spent += len(self.nodes)
+                mask = self._known_alike.get(memo_key)
+            if mask is None:
                 mask = self._mask([satisfies(level, known_node.node) for known_node in self.nodes])
+                self._known_alike[memo_key] = mask
             self._alike[memo_key] = self._levels[level] = mask
         return mask
 

@@ -55,7 +55,10 @@ class Solver(ManyPods):
         else:
             self.rows, self.placed_pods, self.ports = earlier.rows, earlier.placed_pods, earlier.ports
         self.tallies = Tallies()
-        self.known_nodes = KnownNodes(problem.nodes, self.resources, meter, volumes, self.ports)
+        if earlier is not None and earlier.resources == self.resources and volumes_of(earlier.problem) == volumes:
+            self.known_nodes = earlier.known_nodes.anew(meter)
+        else:
+            self.known_nodes = KnownNodes(problem.nodes, self.resources, meter, volumes, self.ports)
         held_terms = (pod.anti_affinity for _, pods in self.placed_pods for pod, _ in pods if pod.anti_affinity)
         for term in dict.fromkeys(chain.from_iterable(held_terms)):
             if not term.weight:
