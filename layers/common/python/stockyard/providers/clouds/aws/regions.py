@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cache
 
+from botocore.hooks import HierarchicalEmitter
 from botocore.loaders import Loader
 from botocore.session import Session
 
@@ -13,9 +15,17 @@ _DESCRIPTIONS = Loader()
 
 def session() -> Session:
     """A session without credentials."""
-    plain = Session()
+    plain = Session(event_hooks=copy(_handlers()), include_builtin_handlers=False)
     plain.register_component("data_loader", _DESCRIPTIONS)
     return plain
+
+
+@cache
+def _handlers() -> HierarchicalEmitter:
+    """The handlers of each session. To register them takes most of making one: botocore looks at their signatures."""
+    emitter = HierarchicalEmitter()
+    Session(event_hooks=emitter)
+    return emitter
 
 
 TO_OPT_INTO = frozenset(
