@@ -64,7 +64,7 @@ class Solver(ManyPods):
             if not term.weight:
                 self.tallies.of_holders(term)
         self.classes = read_classes(problem, self.rows, self.tallies, self.resources, self.ports)
-        for node, pods in self.placed_pods:
+        for node, pods in () if self.tallies.is_empty else self.placed_pods:
             for pod, count in pods:
                 self.tallies.record(pod, count, node.labels, node.taints, node.name, HOSTNAME)
         self.limits = Limits(self.rows, problem.places)

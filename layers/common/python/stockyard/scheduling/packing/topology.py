@@ -214,6 +214,11 @@ class Tallies:
         self._counting: dict[tuple[str, Labels], tuple[tuple[Tally, NodeFilter], ...]] = {}
         self._against: dict[tuple[str, Labels], tuple[Tally, ...]] = {}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody counts any pod."""
+        return not (self._selecting or self._holding)
+
     def of_spread(self, pod: Pod, constraint: Spread) -> Tally:
         """The tally of the pods that the constraint counts."""
         where = counted_nodes(pod, constraint)
