@@ -57,7 +57,8 @@ class Shortcuts:
 
     charge: Callable[[float], None]
     keeps: Callable[[Item], bool]
-    _records: dict[tuple[int, type], Any] = field(default_factory=dict)
+    _records: dict[tuple[int, type], tuple[Item, Any]] = field(default_factory=dict)
+    """Records of items that are in the table, by the item's identity: the item stands beside it, so that it stays."""
     _clients: dict[tuple[object, ...], _Clients] = field(default_factory=dict)
     _costs: dict[object, Cost] = field(default_factory=dict)
 
@@ -68,9 +69,16 @@ class Shortcuts:
         make: Callable[..., Any] = Session.create_client
 
         def record(kind: type, item: Item) -> Any:
+            there = self._records.get((id(item), kind))
+            if there is not None:
+                self.charge(self._costs[kind].mean)
+                return there[1]
             if not self.keeps(item):
                 return decode(kind, item)
-            return self._once(self._records, (id(item), kind), kind, lambda: decode(kind, item))
+            cost = self._costs.setdefault(kind, Cost())
+            decoded = cost.timed(lambda: decode(kind, item))
+            self._records[id(item), kind] = item, decoded
+            return decoded
 
         def client(session: Any, service: str, **named: Any) -> Any:
             if set(named) != {"region_name", "config"}:
@@ -91,14 +99,6 @@ class Shortcuts:
         """An item is there no more."""
         if old is not None:
             self._records.pop((id(old), codec.KINDS.get(old["kind"]["S"], object)), None)
-
-    def _once(self, there: dict[Any, Any], key: Any, kind: object, work: Callable[[], Any]) -> Any:
-        cost = self._costs.setdefault(kind, Cost())
-        if key in there:
-            self.charge(cost.mean)
-        else:
-            there[key] = cost.timed(work)
-        return there[key]
 
 
 def _with_keys_of(session: Any, client: Any) -> Any:
