@@ -29,6 +29,10 @@ class _Work:
     do: Do | None = None
 
 
+def _never() -> bool:
+    return False
+
+
 class Over(BaseException):
     """The time has been closed: work that still sleeps ends where it is."""
 
@@ -39,7 +43,8 @@ class VirtualTime:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._queue: list[tuple[float, int, Do]] = []
+        self._queue: list[tuple[float, int, Do | None, _Work | bool]] = []
+        """When, in which order, and what: something to do, with True as work, or work that wakes up."""
         self._order = itertools.count()
         self._main = _closed_gate()
         self._own = threading.local()
@@ -49,6 +54,8 @@ class VirtualTime:
         self._undisturbed = 0.0
         """Up to this moment nothing is asked between two events."""
         self._closed = False
+        self._end, self._until = 0.0, _never
+        """Up to when, and until what, the time is run."""
 
     def moment(self) -> datetime:
         """The time of day."""
@@ -56,17 +63,14 @@ class VirtualTime:
 
     def after(self, seconds: float, do: Do) -> None:
         """Do it then; it must not sleep."""
-        heapq.heappush(self._queue, (self.now + seconds, next(self._order), do))
+        self._later(seconds, do, False)
 
     def spawn(self, do: Do, seconds: float = 0.0) -> None:
         """Begin work then, which may sleep."""
+        self._later(seconds, do, True)
 
-        def begin() -> None:
-            work = self._idle.pop() if self._idle else self._hired()
-            work.do = do
-            self._give(work)
-
-        self.after(seconds, begin)
+    def _later(self, seconds: float, do: Do | None, work: _Work | bool) -> None:
+        heapq.heappush(self._queue, (self.now + seconds, next(self._order), do, work))
 
     def _hired(self) -> _Work:
         """A new thread, which does one piece of work after the other."""
@@ -74,10 +78,8 @@ class VirtualTime:
 
         def body() -> None:
             self._own.work = work
-            while True:
-                work.turn.acquire()
-                if work.do is None:
-                    return
+            work.turn.acquire()
+            while work.do is not None:
                 try:
                     work.do()
                 except Over:
@@ -86,7 +88,7 @@ class VirtualTime:
                     self._failure = self._failure or error
                 work.do = None
                 self._idle.append(work)
-                self._main.release()
+                self._pass_word(work)
 
         threading.Thread(target=body, daemon=True).start()
         return work
@@ -101,16 +103,36 @@ class VirtualTime:
         if self.now + seconds < min(self._undisturbed, self._queue[0][0] if self._queue else self._undisturbed):
             self.now += seconds  # nobody else has anything to do before
             return
-        self.after(seconds, lambda: self._give(work))
+        self._later(seconds, None, work)
         self._wait_for_turn(work)
 
     def _wait_for_turn(self, work: _Work) -> None:
         self._sleeping.add(work)
-        self._main.release()
-        work.turn.acquire()
+        self._pass_word(work)
         self._sleeping.discard(work)
         if self._closed:
             raise Over
+
+    def _pass_word(self, work: _Work) -> None:
+        """Let what comes next have the word, and wait for it. Work hands it on to work: to go through the thread that
+        runs the time would change threads twice."""
+        following = None if self._closed or self._failure is not None or not self._goes_on() else self._following()
+        if following is not work:
+            (self._main if following is None else following.turn).release()
+            work.turn.acquire()
+
+    def _goes_on(self) -> bool:
+        return bool(self._queue) and self._queue[0][0] <= self._end and not self._until()
+
+    def _following(self) -> _Work | None:
+        """The work that is next, which is none where something else is to be done first."""
+        if self._queue[0][3] is False:
+            return None
+        self.now, _, do, work = heapq.heappop(self._queue)
+        if not isinstance(work, _Work):
+            work = self._idle.pop() if self._idle else self._hired()
+            work.do = do
+        return work
 
     def pass_by(self, seconds: float) -> None:
         """Let so many seconds pass, whatever happens."""
@@ -131,7 +153,7 @@ class VirtualTime:
             do()
             remaining[0] -= 1
             if not remaining[0]:
-                self.after(0.0, lambda: self._give(work))
+                self._later(0.0, None, work)
 
         for do in works:
             self.spawn(partial(run_and_count, do))
@@ -139,12 +161,15 @@ class VirtualTime:
 
     def run(self, until: Callable[[], bool], most: float = 3600.0) -> bool:
         """Let time pass until the condition holds: True; or so many seconds, or until nothing is to be done: False."""
-        end = self.now + most
-        while self._queue and not until():
-            if self._queue[0][0] > end:
-                return False
-            self.now, _, do = heapq.heappop(self._queue)
-            do()
+        self._end, self._until = self.now + most, until
+        while self._goes_on():
+            work = self._following()
+            if work is not None:
+                self._give(work)
+            else:
+                self.now, _, do, _ = heapq.heappop(self._queue)
+                if do is not None:
+                    do()
             if self._failure is not None:
                 raise self._failure
         return until()
