@@ -196,7 +196,7 @@ class PlayedAgent:
         }  # fmt: skip
         text = json.dumps(head, separators=(",", ":"))[:-1]
         post = self.stage.posts.of(self.of.cluster.id, ",".join(node.text for node in self.nodes.values()))
-        body = f'{text},"nodes":[{"" if post.known else post.nodes}]}}'.encode()
+        body = f'{text},"nodes":[{"" if post.repeated else post.nodes}]}}'.encode()
         self._plan(3600)
         _, answer = self._send("POST /v1/clusters/{id}/observations", body, post)
         if answer is None:

@@ -18,11 +18,11 @@ PLAYED = "played"
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A post of a cluster's agent. ``nodes`` is the text of its list, which the body leaves out if it is ``known``."""
+    """A post of a cluster's agent. ``nodes`` is the text of its list, which a ``repeated`` one leaves out."""
 
     cluster: str
     nodes: str
-    known: bool
+    repeated: bool
 
 
 @dataclass
@@ -40,14 +40,14 @@ class Posts:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Inside this context lists that are known are not read."""
+        """Inside this context lists that are repeated are not read."""
         read: Callable[[Any], Any] = vars(serve)["read_content"]
 
         def content(call: Any) -> Any:
             post: Post | None = call.event.get(PLAYED)
             if post is None:
                 return read(call)
-            if not post.known:
+            if not post.repeated:
                 whole = self._cost.timed(lambda: read(call))
                 self._nodes[post.cluster] = post.nodes, whole.model.nodes
                 return whole

@@ -231,7 +231,7 @@ class LeanTable:
         self.changes.append((old.item if old else None, new.item if new else None))
 
     def _indexed_anew(self, index: str, attributes: Sequence[str], old: Entry | None, new: Entry | None) -> None:
-        before, after = _place(old, attributes), _place(new, attributes)
+        before, after = _index_keys(old, attributes), _index_keys(new, attributes)
         there = self.indexed[index]
         if before is not None and before != after:
             there[before[0]].pop(before[1])
@@ -247,7 +247,7 @@ class LeanTable:
             self._count("write", f"{index}: {after[0]}", float(new.units))
 
 
-def _place(entry: Entry | None, attributes: Sequence[str]) -> tuple[str, Any] | None:
+def _index_keys(entry: Entry | None, attributes: Sequence[str]) -> tuple[str, Any] | None:
     """The partition of an index and the key there; None for an item that is not in the index."""
     if entry is None or any(name not in entry.item for name in attributes):
         return None

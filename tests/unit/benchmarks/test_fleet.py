@@ -87,17 +87,17 @@ def test_nodes_that_are_as_before_are_read_once_and_charged_each_time(monkeypatc
 
     def posted(cluster: str, nodes: str) -> Any:
         post = posts.of(cluster, nodes)
-        known.append(post.known)
-        event = {"body": "" if post.known else nodes, PLAYED: post}
+        repetitions.append(post.repeated)
+        event = {"body": "" if post.repeated else nodes, PLAYED: post}
         return vars(serve)["read_content"](SimpleNamespace(event=event)).model
 
     charged: list[float] = []
-    known: list[bool] = []
+    repetitions: list[bool] = []
     posts = Posts(charged.append)
     monkeypatch.setattr(serve, "read_content", read)
     with posts.active():
         answers = [posted("one", "a,b"), posted("one", "a,b"), posted("two", "a,b"), posted("one", "a,b,c")]
-    assert known == [False, True, False, False]
+    assert repetitions == [False, True, False, False]
     assert [[node.name for node in answer.nodes] for answer in answers] == [["a", "b"]] * 3 + [["a", "b", "c"]]
     assert len(charged) == 1
     assert charged[0] >= 0
