@@ -23,7 +23,7 @@ from stockyard.operations.costs.kept_report import recent_report
 from stockyard.operations.listing import every
 from stockyard.operations.quotas import limits as quotas
 from stockyard.operations.services import Services
-from stockyard.ports import Create, Put
+from stockyard.ports import Create, Put, Remove
 from tests.unit.operations.fleet.pools.conftest import Yard, make_yard
 
 
@@ -136,9 +136,11 @@ def test_a_read_costs_one_record_for_as_long_as_the_last_one_cost_many(
     assert list(every(services.store, GaugeReport)) == [record], "one that is too long is not kept"
 
 
-def test_numbers_that_were_kept_in_another_form_are_made_anew(yard: Yard) -> None:
+def test_numbers_that_the_release_before_has_kept_stay_beside_those_of_this_one(yard: Yard) -> None:
     services = yard.nodes.services
     first = samples(services)
     (record,) = every(services.store, GaugeReport)
-    services.store.commit(Put(replace(record, data=b"x\x9c", version=record.version)))
+    former = replace(record, id="tenant", data=b"x\x9c")
+    services.store.commit(Remove(GaugeReport, record.id), Put(former))
     assert samples(services) == first
+    assert former in every(services.store, GaugeReport)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -20,10 +21,9 @@ from stockyard.operations.costs.budgets import month_budgets, scope_of_tenant
 from stockyard.operations.costs.kept_report import costs_by_cluster
 from stockyard.operations.costs.kept_sums import ledger_now, tenant_sums, used_by_tenant
 from stockyard.operations.costs.report import report
-from stockyard.operations.costs.tenant_sums import TenantSums
 from stockyard.operations.listing import every
 from stockyard.operations.quotas import limits as quotas
-from stockyard.ports import Put, Replace
+from stockyard.ports import Put, Remove, Replace
 from tests.harness.sweeping import Reaper
 from tests.unit.operations.fleet.pools.conftest import Yard, make_yard
 
@@ -170,14 +170,33 @@ def test_the_budget_of_a_large_tenant_goes_by_its_sums(yard: Yard, monkeypatch: 
     assert budget.percent == report(services)["budgets"][0]["percent"]
 
 
-def test_sums_that_were_kept_with_whole_kinds_are_read(yard: Yard) -> None:
-    """Before, each cluster had its kinds of claims and its items in place of their numbers."""
-    sums = tenant_sums(yard.nodes.services)
-    document = sums.document()
-    before = json.loads(json.dumps(document))
-    for cluster in before["clusters"]:
-        cluster[2] = [[*before["kinds"][kind], *numbers] for kind, *numbers in cluster[2]]
-        cluster[6] = before["items"][cluster[6]]
-    del before["kinds"], before["items"]
-    assert sum(len(cluster[2]) for cluster in before["clusters"]) > 0
-    assert json.dumps(TenantSums.of_document(before).document()) == json.dumps(document)
+def former(yard: Yard) -> KeptSums:
+    """Sums in the form of the release before. There each cluster has its kinds of claims and its items in place of
+    their numbers; in one part of its own id, which alone is there afterwards."""
+    store = yard.nodes.services.store
+    tenant_sums(yard.nodes.services)
+    own = parts(yard)
+    document = json.loads(zlib.decompress(b"".join(part.data for part in own)))
+    for cluster in document["clusters"]:
+        cluster[2] = [[*document["kinds"][kind], *numbers] for kind, *numbers in cluster[2]]
+        cluster[6] = document["items"][cluster[6]]
+    assert sum(len(cluster[2]) for cluster in document["clusters"]) > 0
+    del document["kinds"], document["items"]
+    data = zlib.compress(json.dumps(document).encode())
+    replaced = [replace(own[0], id="00", parts=2), replace(own[0], id="01", parts=2, data=data)]
+    store.commit(*(Remove(KeptSums, part.id) for part in own), *map(Put, replaced))
+    return replaced[0]
+
+
+def test_sums_that_the_release_before_has_kept_are_read_and_stay_as_they_are(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = former(yard)
+    monkeypatch.setattr(kept_sums, "_read_on", lambda *_: pytest.fail("the sums are made anew"))
+    yard.nodes.clock.advance(kept_sums.KEEP_SECONDS)
+    yard.pool("others", quantity=2)
+    assert nodes(yard) == 3
+    assert [part.id for part in parts(yard)] == ["00", "01", "2-00", "2-01"]
+    # Who runs the release before reads its own parts first, in the same list, and goes on with them.
+    assert parts(yard)[0] == head
+    assert nodes(yard) == 3

@@ -51,6 +51,9 @@ STEP_SECONDS = 10
 LEAST_WAIT, CLAIMS_A_SECOND = 2, 1000
 """Seconds that the background takes at least, and how many claims it reads in one."""
 _PAGE = 1000
+_FORM = "2-"
+"""Beginning of the ids of parts in the form of this release. Functions of another release do not see them, while both
+run, and when a release is taken back. Parts of the form before have numbers alone."""
 _WAIT = "The claims of a tenant with so many nodes are being added up for the first time. Ask again in a moment."
 
 
@@ -212,14 +215,22 @@ def _read_on(services: Services, sums: TenantSums, is_late: Callable[[], bool]) 
 def _read(services: Services) -> tuple[KeptSums | None, TenantSums]:
     """The first part of what is kept, and the sums; empty ones where nothing is there that can be followed, as one
     write has left it."""
-    parts = services.store.list(KeptSums, limit=MOST_PARTS + 1).items
-    head = next((part for part in parts if part.id == _part_id(0)), None)
-    own = [part for part in parts[: head.parts] if part.made_at == head.made_at] if head is not None else []
-    if head is None or len(own) < head.parts:
+    head, data = _joined(services.store.list(KeptSums, prefix=_FORM, limit=MOST_PARTS + 1).items)
+    if head is None:
+        listed = services.store.list(KeptSums, limit=MOST_PARTS + 1).items
+        _, data = _joined([part for part in listed if not part.id.startswith(_FORM)])
+    if data is None:
         return head, _empty(services)
-    sums = TenantSums.of_document(json.loads(zlib.decompress(b"".join(part.data for part in own))))
+    sums = TenantSums.of_document(json.loads(zlib.decompress(data)))
     is_over = sums.month != month_of(services.now()) if sums.reading is not None else _is_far_behind(services, sums)
     return head, _empty(services) if is_over else sums
+
+
+def _joined(parts: Sequence[KeptSums]) -> tuple[KeptSums | None, bytes | None]:
+    """The first of the parts of one form, and what all have together; None where they are not of one write."""
+    head = parts[0] if parts and int(parts[0].id.removeprefix(_FORM)) == 0 else None
+    own = [part for part in parts[: head.parts] if part.made_at == head.made_at] if head is not None else []
+    return head, b"".join(part.data for part in own) if head is not None and len(own) == head.parts else None
 
 
 def _is_far_behind(services: Services, sums: TenantSums) -> bool:
@@ -267,4 +278,4 @@ def _made_at(head: KeptSums) -> str:
 
 
 def _part_id(number: int) -> str:
-    return f"{number:02}"
+    return f"{_FORM}{number:02}"
