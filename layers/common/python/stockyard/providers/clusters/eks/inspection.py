@@ -214,11 +214,11 @@ def _groups(builder: Builder, zones: Sequence[str]) -> Iterator[Finding]:
             yield Finding(f"{pointer}/instance_type", f"{name} is not offered in {', '.join(lacking)}.")
 
 
-def _reservation(builder: Builder, group: Group, pointer: str, machines: Counter[str]) -> Iterator[Finding]:
+def _reservation(builder: Builder, group: Group, group_pointer: str, machines: Counter[str]) -> Iterator[Finding]:
     """Whether there is such a capacity block, and whether it is what the group takes it for. ``machines`` counts those
     of each block that the groups before this one have."""
     reservation = str(group["capacity_reservation_id"])
-    pointer = f"{pointer}/capacity_reservation_id"
+    pointer = f"{group_pointer}/capacity_reservation_id"
     listing = builder.calls.described_items(
         "describe_capacity_reservations", "CapacityReservations", CapacityReservationIds=[reservation]
     )
@@ -230,18 +230,18 @@ def _reservation(builder: Builder, group: Group, pointer: str, machines: Counter
         yield Finding(pointer, f"{reservation} is no capacity block, and a node group takes machines of nothing else.")
         return
     if described.get("InstanceType") != group["instance_type"]:
-        yield Finding(f"{pointer}/instance_type", f"{reservation} is of {described.get('InstanceType')}.")
+        yield Finding(f"{group_pointer}/instance_type", f"{reservation} is of {described.get('InstanceType')}.")
     if described.get("AvailabilityZone") not in group["zones"]:
-        yield Finding(f"{pointer}/zones", f"{reservation} is in {described.get('AvailabilityZone')}.")
+        yield Finding(f"{group_pointer}/zones", f"{reservation} is in {described.get('AvailabilityZone')}.")
     count = int(described.get("TotalInstanceCount") or 0)
     before, noun = machines[reservation], "machine" if count == 1 else "machines"
     machines[reservation] += int(group["count"])
     if machines[reservation] > count:
         remark = f", of which other groups have {before}" if before else ""
-        yield Finding(f"{pointer}/count", f"{reservation} has {count} {noun}{remark}.")
+        yield Finding(f"{group_pointer}/count", f"{reservation} has {count} {noun}{remark}.")
     elif int(group["max_size"]) > count:
         text = f"{reservation} has {count} {noun}, and the group will have no more."
-        yield Finding(f"{pointer}/max_size", text, warning=True)
+        yield Finding(f"{group_pointer}/max_size", text, warning=True)
     yield from _dates(builder.now, described, reservation, pointer)
 
 
