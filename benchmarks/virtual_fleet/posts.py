@@ -36,7 +36,7 @@ class Posts:
 
     def of(self, cluster: str, nodes: str) -> Post:
         """The next post of a cluster."""
-        return Post(cluster, nodes, self._nodes.get(cluster, ("", None))[0] == nodes)
+        return Post(cluster, nodes, cluster in self._nodes and self._nodes[cluster][0] == nodes)
 
     @contextmanager
     def active(self) -> Iterator[None]:

@@ -20,9 +20,11 @@ from stockyard.errors import (
     VendorNotFound,
     VendorRefused,
     VendorTimeout,
+    VendorUnavailable,
 )
 from stockyard.machines import node
 from stockyard.providers.clouds.aws.calls import Calls
+from stockyard.providers.nodes.ec2 import templates
 from stockyard.providers.nodes.ec2.node_class import of_facts
 
 
@@ -372,3 +374,24 @@ def test_a_machine_with_a_gpu_starts_from_aws_image_with_the_driver_on_a_larger_
     hand.terminate()
     hand.clear()
     assert hand.templates() == []
+
+
+def test_what_the_look_for_the_template_raised_is_raised_behind_the_intent(
+    hand: Any, sent: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand.prepare()
+    looks, real = [], templates.find
+
+    def failing(calls: Calls, name: str) -> Any:
+        looks.append(name)
+        if len(looks) == 1:
+            raise VendorUnavailable("EC2 is away", code="Unavailable")
+        return real(calls, name)
+
+    monkeypatch.setattr(templates, "find", failing)
+    with pytest.raises(VendorUnavailable, match="EC2 is away"):
+        hand.launch()
+    assert (hand.ledger.find("instance", "machine").state, len(looks), sent) == ("intended", 1, [])
+    hand.later(3600)
+    hand.launch()
+    assert (len(hand.instances()), len(sent)) == (1, 1)
