@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from stockyard.errors import StockyardError, VendorUnavailable
 from stockyard.lifecycle.sweeping import COMPLETE, MOST_SUSPECTS, PARTS_GONE, unlisted
 from stockyard.operations.engine.ledger import lines_of
 from stockyard.operations.fleet.pools import conditions
+from stockyard.operations.sweep import parts
 from stockyard.operations.sweep.scopes import ScopeSweep
 from stockyard.operations.sweep.tally import Tally
-from stockyard.ports import CloudWork, Replace, Tagged
+from stockyard.ports import CloudWork, Create, Replace, Tagged
 from stockyard.ports.clusters import GonePart
 from tests.harness.worlds.ports import with_ports
 from tests.unit.operations.conftest import MemoryProvider, World, make_world
@@ -90,7 +92,8 @@ def yard() -> Yard:
     return Yard(world, provider, cluster.id)
 
 
-def test_nobody_is_asked_while_all_is_listed(yard: Yard) -> None:
+def test_nobody_is_asked_and_no_claim_read_while_all_is_listed(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "claims_of", None)
     assert yard.swept() == ""
     assert yard.provider.questions == []
 
@@ -148,8 +151,19 @@ def test_nothing_is_said_while_an_operation_makes_and_removes_parts(yard: Yard) 
     assert yard.provider.questions == []
 
 
-def test_few_lines_are_asked_about_in_one_look(yard: Yard) -> None:
+def test_lines_of_machines_of_claims_take_no_room_among_the_few_that_are_asked_about(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = lines_of(yard.world.services, yard.cluster_id)[0]
+    many = [replace(line, id=f"{yard.cluster_id}/a/{number:03}", vendor_id=str(number)) for number in range(80)]
+    yard.world.services.store.commit(*map(Create, many))
+    machines = [SimpleNamespace(machine_id=str(number)) for number in range(50)]
+    monkeypatch.setattr(parts, "claims_of", lambda *_: machines)
+    yard.swept()
+    assert yard.provider.questions == [str(number) for number in range(50, 50 + MOST_SUSPECTS)]
+
+
+def test_only_what_was_made_can_be_missing(yard: Yard) -> None:
     line = lines_of(yard.world.services, yard.cluster_id)[0]
     many = [replace(line, id=f"{line.id}{number}", vendor_id=str(number)) for number in range(50)]
-    assert len(unlisted(many, set())) == MOST_SUSPECTS
-    assert unlisted([replace(line, state="intended")], set()) == []
+    assert unlisted([*many, replace(line, state="intended")], set()) == many

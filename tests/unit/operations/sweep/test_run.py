@@ -20,6 +20,7 @@ from stockyard.ports import Create, Replace
 from tests.harness.sweeping import Reaper
 from tests.harness.worlds.memory import MemoryIdentity
 from tests.harness.worlds.ports import with_ports
+from tests.unit.operations.nodes import Nodes
 
 
 @pytest.fixture
@@ -76,6 +77,27 @@ def test_sweep_removes_orphaned_clients_and_secrets(world, reaper):
     assert world.secrets.names("acme/clu_lost/") == []
     assert world.identity.find_client("lost") is None
     assert len(world.identity.clients) == 1
+
+
+def test_secrets_of_a_claim_stay_and_no_other_claim_is_read_for_them(world, reaper, monkeypatch):
+    ready(world, "kept")
+    nodes = Nodes.of(world.registry, world.services, world.clock)
+    own, other = (nodes.claim(name, resources={"cpu": "1"}) for name in ("own", "other"))
+    world.secrets.put(f"acme/{own.id}/token", "x")
+    world.secrets.put("acme/ncl_lost/token", "x")
+    asked_names = []
+    store = type(world.registry.store("acme"))
+    original = store.get_all
+
+    def get_all(self, kind, names, **how):
+        asked_names.extend(names)
+        return original(self, kind, names, **how)
+
+    monkeypatch.setattr(store, "get_all", get_all)
+    sweep_twice(world, reaper)
+    assert world.secrets.names("acme/ncl_") == [f"acme/{own.id}/token"]
+    assert "ncl_lost" in asked_names
+    assert other.id not in asked_names
 
 
 @pytest.mark.parametrize("as_a_copy", [True, False])

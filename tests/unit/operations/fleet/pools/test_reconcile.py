@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,11 +13,12 @@ from stockyard.domain.pools.records import ClusterClaim, NewPool, Pool
 from stockyard.domain.records import NodeClaim, Quota
 from stockyard.errors import Conflict
 from stockyard.operations.clusters import nodes as cluster_nodes
-from stockyard.operations.fleet.pools import pools
+from stockyard.operations.fleet.pools import pools, reconcile
 from stockyard.operations.listing import every
 from stockyard.operations.node_claims.delete import delete_claim
+from stockyard.operations.services import Services
 from stockyard.ports import Put, Replace
-from tests.unit.operations.fleet.pools.conftest import USER, Yard
+from tests.unit.operations.fleet.pools.conftest import USER, Agent, Yard
 
 
 def test_a_static_pool_gets_its_nodes_and_says_so(yard: Yard) -> None:
@@ -45,6 +47,34 @@ def test_a_pass_that_finds_nothing_to_do_writes_nothing(yard: Yard) -> None:
     for _ in range(3):
         yard.look()
     assert (yard.now().version, yard.current().version) == before
+
+
+def test_a_pass_that_writes_of_its_pool_alone_reads_the_claims_once(
+    yard: Yard, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yard.dynamic_pool("spare", floor=1)
+    yard.settle()
+    agent.post()
+    (claim,) = yard.claims("spare")
+    yard.nodes.services.store.commit(Replace(replace(claim, phase="Pending", version=claim.version + 1)))
+    reads: list[str] = []
+    original = pools.claims_of
+
+    def claims_of(services: Services, cluster_id: str) -> Sequence[NodeClaim]:
+        reads.append(cluster_id)
+        return original(services, cluster_id)
+
+    monkeypatch.setattr(reconcile, "claims_of", claims_of)
+    before = yard.now("spare").version
+    yard.look()
+    assert yard.now("spare").version > before
+    assert len(reads) == 1
+    # One that has made claims reads them again before it makes nodes for pods.
+    delete_claim(yard.nodes.services, claim.id, USER)
+    reads.clear()
+    yard.look()
+    assert len(yard.claims("spare")) == 2
+    assert len(reads) == 2
 
 
 def test_a_waiting_pool_is_not_written_with_each_pass(yard: Yard) -> None:

@@ -123,8 +123,11 @@ class TenantSweep:
     def _secrets(self) -> None:
         services, started_at, swept = self.services, self.services.now(), Tally()
         suspects = sweep_orphans.secret_suspects(services)
-        alive = sweep_orphans.living(services, every(services.store, NodeClaim))
-        owners = alive | {f"{ids.ACCOUNT_SECRETS}{account.id}" for account in self.accounts}
+        owners = sweep_orphans.living(services, ())
+        owners |= {f"{ids.ACCOUNT_SECRETS}{account.id}" for account in self.accounts}
+        # Nearly all secrets are of clusters and accounts: of the claims only those are read that one is named after.
+        remaining_owners = sorted({suspect.resource_id for suspect in suspects} - owners)
+        owners |= {claim.id for claim in services.store.get_all(NodeClaim, remaining_owners)}
         sweep_orphans.sweep(services, SECRETS, suspects, owners, swept)
         note_calm(services, SECRETS, started_at, calm=is_calm(swept, (), ()))
         self.tally.add(swept)

@@ -72,12 +72,14 @@ DRIFT_SECONDS = 60
 @dataclass(slots=True)
 class Report:
     """Report of a pass. ``drifted``: claims of which it said that their node has drifted, or has no more. ``lost``:
-    pools that somebody else changed meanwhile; they are looked at again."""
+    pools that somebody else changed meanwhile; they are looked at again. ``outdated``: the claims that the pass read
+    first may be others now."""
 
     created: int = 0
     given_back: int = 0
     drifted: int = 0
     lost: int = 0
+    outdated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,6 @@ def reconcile(services: Services, cluster_id: str, lease: str | None = None) -> 
     if not (pools or conditions.of(cluster, POOLS_READY)):
         return report
     all_claims = claims_of(services, cluster_id)
-    claims: Sequence[NodeClaim] | None = all_claims
     by_pool: dict[str, list[NodeClaim]] = {}
     for claim in all_claims:
         by_pool.setdefault(claim.pool, []).append(claim)
@@ -126,20 +127,21 @@ def reconcile(services: Services, cluster_id: str, lease: str | None = None) -> 
     # One that is empty is still among them: claims of other passes may go through its record.
     present = [pool for pool in steps if pool is not None]
     settled = [*present, *empty]
-    if any(step is not pool for step, pool in zip(steps, occupied, strict=True)):
-        claims = None  # Something was written: there may be other claims now.
+    has_written = any(step is not pool for step, pool in zip(steps, occupied, strict=True))
+    claims = None if report.outdated else all_claims
     if cluster.status == "ready":
         adopted_nodes = adopt(services, cluster, settled, claims)
         if adopted_nodes:
             report.created += adopted_nodes
-            settled, claims = pools_of(services, cluster.id), None
+            settled, claims, has_written = pools_of(services, cluster.id), None, True
         placed = _scale_up(current_pass, settled, claims)
         # Where no pool makes nodes for pods, nothing is said of them.
         void = () if any(pool.kind == DYNAMIC for pool in settled) else (PODS_HAVE_ROOM,)
         ready = pools_condition(most_telling_first(settled), services.now())
         conditions.show(services, cluster, [ready, *placed], void)
         report.drifted = _compare(current_pass, present, by_pool)
-        if claims is None or disruption is None or report.drifted or _goes_on(disruption, all_claims, services.now()):
+        news = has_written or report.drifted
+        if news or disruption is None or _goes_on(disruption, all_claims, services.now()):
             watch(services, cluster.id, begin=True)
     # Before the last pool is gone: then no schedule leads to the cluster any more.
     changes = report.created + report.given_back + report.drifted
@@ -323,6 +325,7 @@ def _step(current_pass: Pass, pool: Pool, claims: Sequence[NodeClaim]) -> Pool |
             ensure_provider(services, cluster, current)
         spread = Spread(services, current_pass.going)
         while missing > 0:
+            report.outdated = True
             count = batch_size(services, cluster, current, missing)
             drafts = [spread.bound(current, draft_claim(services, cluster.id, current)) for _ in range(count)]
             current = commit_claims(services, cluster, current, drafts)[pool.name]
@@ -330,13 +333,16 @@ def _step(current_pass: Pass, pool: Pool, claims: Sequence[NodeClaim]) -> Pool |
             missing -= count
     except Conflict:
         report.lost += 1
+        report.outdated = True
         return services.store.get(Pool, pool.id)
     except QuotaExceeded as refusal:
         # What failed still counts for the quota: it goes all the same.
+        report.outdated = True
         current = write_refusal(services, pool, f"{refusal.detail} {missing} nodes are missing.")
-    if current is not None:
-        move_claims(services, current, claims, current_pass.going)
+    if current is not None and move_claims(services, current, claims, current_pass.going):
+        report.outdated = True
     for claim in decision.give_back:
+        report.outdated = True
         with suppress(NotFound, Conflict):
             delete_claim(services, claim.id, WORKFLOW_ACTOR)
             report.given_back += 1

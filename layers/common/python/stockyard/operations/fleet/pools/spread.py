@@ -23,17 +23,20 @@ MOST_OFTEN = 60
 """Seconds for which a claim stays bound to a zone that has no room either, before it is bound to the next one."""
 
 
-def move_claims(services: Services, pool: Pool, claims: Sequence[NodeClaim], going: Collection[str]) -> None:
-    """Bind claims that have waited in vain for room in their zones to others; what was changed meanwhile stays."""
+def move_claims(services: Services, pool: Pool, claims: Sequence[NodeClaim], going: Collection[str]) -> bool:
+    """Bind claims that have waited in vain for room in their zones to others; what was changed meanwhile stays. Whether
+    there were such claims."""
     if len(pool.zones) < 2:
-        return
+        return False
     now, wait = services.now(), services.settings.zone_wait_seconds
     before, said_before = later_than(now, -wait), later_than(now, -MOST_OFTEN)
-    for moved in claims_to_move(pool, claims, going, before, said_before):
+    moves = claims_to_move(pool, claims, going, before, said_before)
+    for moved in moves:
         changed = replace(moved, updated_at=now, sequence=moved.sequence + 1, version=moved.version + 1)
         transition = Transition("NodeClaim", changed.phase, changed.phase, changed.reason, changed.message)
         with suppress(Conflict):
             services.store.commit(Replace(changed), *tell(services, WORKFLOW_ACTOR, changed, transition))
+    return bool(moves)
 
 
 class Spread:
