@@ -41,6 +41,9 @@ from stockyard.ports import Put
 TEMPLATE = Path(__file__).resolve().parents[1] / "local" / "dev_stage" / "Stockyard-dev.template.json"
 HOUR = 3600.0
 BATCH = 90
+SELDOM = (200_000, 50, 1000)
+"""How often garbage is looked for, as ``gc.set_threshold`` takes it: with Python's own values it is every sixth second
+of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +71,20 @@ def staged(fleet: Fleet, rates: Rates, seed: int) -> Iterator[tuple[FleetStage, 
             load.look(tenant.clusters[0])
         stage.table.changes.clear()
         stage.schedule()
-        # The table and the fleet live until the end: to look for garbage among them takes most of the time.
-        gc.collect()
-        gc.freeze()
+        before = gc.get_threshold()
+        gc.set_threshold(*SELDOM)
+        _keep()
         try:
             yield stage, load
         finally:
             gc.unfreeze()
+            gc.set_threshold(*before)
+
+
+def _keep() -> None:
+    """Look for garbage now, and among what is left never again: the table and the fleet live until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def _filled(stage: FleetStage, fleet: Fleet, seed: int) -> list[Tenant]:
@@ -120,6 +130,7 @@ def played(
             figures["cpu_seconds"] = round(time.process_time() - cpu, 1)
             tell({"stretch": len(all_of_it), **{k: v for k, v in figures.items() if k != RAW}})
             all_of_it.append(figures)
+            _keep()
             remaining -= part
         total = merged(all_of_it)
         total["usd_hour"] = round(sum(total["usd"].values()) / (hours - remaining), 6)

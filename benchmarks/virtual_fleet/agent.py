@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.stockyard_agent import VERSION
-from agent.stockyard_agent.cluster.nodes import node_of
+from agent.stockyard_agent.cluster.nodes import INTERRUPTION, node_of
 from agent.stockyard_agent.cluster.pod_state import PodState
 from agent.stockyard_agent.cluster.pod_templates import group_id
 from agent.stockyard_agent.loop import SOON_SECONDS
@@ -98,11 +98,13 @@ class PlayedAgent:
     def join(self, claim: str, name: str, kind: str, labels: Mapping[str, str], *, pod: bool = False) -> None:
         """A node joins, ready."""
         now, size = times.to_text(self.stage.time.moment()), int(cpus(kind))
+        # A machine on spot labels its own Node: its agent need not come as often as the warning is long.
+        watched = {INTERRUPTION: "watched"} if labels.get(CAPACITY_TYPE) == SPOT else {}
         cpu = f"{int(size * 1000 * BUSY)}m"
         thing: dict[str, Any] = {
             "metadata": {
                 "name": name, "uid": f"node-{claim}", "creationTimestamp": now,
-                "labels": {**labels, "stockyard.dev/claim": claim, "node.kubernetes.io/instance-type": kind,
+                "labels": {**labels, **watched, "stockyard.dev/claim": claim, "node.kubernetes.io/instance-type": kind,
                            "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": name},
             },
             "spec": {},
