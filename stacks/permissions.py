@@ -143,7 +143,8 @@ class Permissions:
         # The costs of one cluster read its claims together.
         actions = (*TABLE_CREATE, *TABLE_BATCH)
         table, page_key = self._table(actions=actions), self._own_secrets(self._names.page_key)
-        return table, page_key, self._fetch(), self._objects("logs", "s3:GetObject"), self._listing()
+        entries = Statement("SubjectEntries", ("dynamodb:Query",), (f"{self._table_arn}/index/everything",))
+        return table, entries, page_key, self._fetch(), self._objects("logs", "s3:GetObject"), self._listing()
 
     def _machines(self) -> tuple[Statement, ...]:
         # The index says whose a machine's cluster is. Reports of pods check it, and what they wake is sent at once.

@@ -15,13 +15,14 @@ from unittest.mock import patch
 from botocore.client import BaseClient
 
 from benchmarks.virtual_fleet.clusters import FleetRecords, Tenant
-from benchmarks.virtual_fleet.table import Entry, LeanTable, Partition
+from benchmarks.virtual_fleet.table import INDEXES, Entry, LeanTable, Partition
 from benchmarks.virtual_time.stage import ENVIRONMENT
 from local.testing.fresh_wiring import fresh_wiring
 from stockyard import wiring
 from stockyard.adapters.dynamodb import codec, keys
 from stockyard.domain.cost_records import CostReport, GaugeReport
-from stockyard.domain.records import AuditRecord, Counter, Event, NodeClaim, Operation, Record
+from stockyard.domain.records import AuditRecord, Counter, Event, Fact, NodeClaim, Operation, Record
+from stockyard.domain.subject_entries import PREFIXES, bound_fact
 from stockyard.domain.values import ids, times
 
 HISTORY = 100
@@ -92,6 +93,9 @@ def fill(table: LeanTable, clusters: int, nodes: int, history: int = HISTORY) ->
     counters = Counter("quota/nodeclaims", value=clusters * nodes), Counter("quota/clusters", value=clusters)
     for record in (tenant.account, tenant.provider, *counters):
         _put(table, codec.to_item(tenant.name, record))
+    for kind, prefix in PREFIXES.items():
+        bound = Fact(bound_fact(kind), ids.before(prefix, BEGAN + timedelta(minutes=1)), "")
+        _put(table, codec.to_item(tenant.name, bound))
     for number in range(clusters):
         other = ids.make(ids.CLUSTER, BEGAN - timedelta(seconds=clusters - number), bytes(10)).rpartition("_")[2][:10]
         own = text.replace(f"_{moment}", f"_{other}").replace("demo-0", f"demo-{number}")
@@ -132,9 +136,11 @@ def change(table: LeanTable, tenant: str, clusters: int) -> None:
 
 
 def _put(table: LeanTable, item: dict[str, Any]) -> None:
-    partition = table.partitions.setdefault(item["pk"]["S"], Partition())
-    partition.entries[item["sk"]["S"]] = Entry.of(item)
+    partition, entry = table.partitions.setdefault(item["pk"]["S"], Partition()), Entry.of(item)
+    partition.entries[item["sk"]["S"]] = entry
     partition.order.append(item["sk"]["S"])
+    for index, attributes in INDEXES.items():
+        table._indexed_anew(index, attributes, None, entry)
 
 
 @contextmanager

@@ -106,6 +106,17 @@ class MemoryStore:
         looked_at = read.index(matching[limit]) if len(matching) > limit else len(read)
         return Page(items, matching[limit - 1] if len(matching) > limit else more, looked_at)
 
+    def lacking_entries(self, kind: type[R], *, since: str, until: str, limit: int = 100, most: int = 1000) -> Page[R]:
+        """See ``ports.Store.lacking_entries``."""
+        with self._table.lock:
+            partition = self._partition(kind, "")
+            names = sorted(name for name in partition if since <= name <= until)
+            read = names[:most]
+            lacking = [name for name in read if "all_pk" not in partition[name]][:limit]
+            items = [codec.from_item(kind, partition[name]) for name in lacking]
+        last = lacking[-1:] if len(lacking) == limit else read[-1:]
+        return Page(items, None if last == names[-1:] else last[0], len(read))
+
     def commit(self, *writes: Write) -> None:
         """All writes or none; see ``ports.Store.commit``."""
         batch.check(self._tenant, writes)

@@ -36,6 +36,8 @@ def everything_once(served: Served) -> list[dict[str, Any]]:
     )
     for function in ("relay", "autoscaler", "disruptor", "reaper"):
         invoke(served, function)
+    # The sweep has said up to where events have entries by their subject.
+    assert served.call("GET", "/v1/events?subject=cloud-account/1").body["items"]
     deletion = served.call("DELETE", cluster_path)
     assert served.operation(deletion.body["id"])["status"] == "succeeded"
     return served.calls

@@ -86,8 +86,15 @@ class Store(Protocol):
 
         ``since`` leaves out those whose ids are below it, in either order. ``where`` keeps those whose top-level
         attributes equal the given values. ``most`` ends a page, full or not, when some more than so many records have
-        been looked at. What is not ``consistent`` may be a second old, and costs half.
+        been looked at. What is not ``consistent`` may be a second old, and costs half. A kind with entries by subject
+        (``domain/subject_entries.py``) reads for ``where`` a ``subject`` nothing of others that has an entry.
         """
+
+    def lacking_entries(self, kind: type[R], *, since: str, until: str, limit: int = 100, most: int = 1000) -> Page[R]:
+        """Records of a kind with entries by subject that have none, with ids from ``since`` to ``until``: ``limit`` of
+        them and some more, or as many as there are among ``most``; an earlier release has written them. ``next_id`` is
+        the last that was looked at, None when all were. Who puts them again as they are gives them their entries. What
+        was written in the last second may be missed."""
 
     def commit(self, *writes: Write) -> None:
         """All writes or none (at most 100). Raises ``Conflict`` with the index of the first write that failed."""

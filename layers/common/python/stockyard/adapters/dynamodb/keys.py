@@ -13,6 +13,7 @@ due      ``DUE#BudgetWatch``            the moment a tenant's budgets must be lo
 due      ``HAND#{cluster id}``          the claim's id; only while a workflow works on the claim
 everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts, clusters, node providers and
                                         sites
+everything ``T#{tenant}#{Kind}#{subject}`` the record's id; only events
 ======== ============================== ===========================================================
 
 A tenant's name cannot hold ``#``, so no name reaches another tenant's partition. What belongs to a provider that all
@@ -23,6 +24,7 @@ The names of attributes that the layout needs itself are reserved: a record's fi
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zlib
 from collections.abc import Collection
@@ -55,6 +57,7 @@ from stockyard.domain.records import (
     SiteRequest,
     Usage,
 )
+from stockyard.domain.subject_entries import PREFIXES
 from stockyard.domain.values import times
 
 Kind = type[Any]
@@ -92,6 +95,9 @@ SITE_LIFE = timedelta(hours=1)
 
 MAX_ID_BYTES = 1024
 """DynamoDB's limit of a sort key."""
+
+_MAX_SUBJECT_BYTES = 1024
+"""A partition key may have twice as many; what a caller names may be longer."""
 
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 MOVED = "moved"
@@ -167,6 +173,14 @@ def everything_partition(kind: Kind) -> str:
     return f"ALL#{kind.__name__}"
 
 
+def subject_partition(tenant: str, kind: Kind, subject: str) -> str:
+    """The partition of the ``everything`` index that holds the tenant's records about this subject. It begins as the
+    table's does, so that no name reaches another tenant's."""
+    encoded = subject.encode()
+    name = subject if len(encoded) <= _MAX_SUBJECT_BYTES else hashlib.sha256(encoded).hexdigest()
+    return f"{partition(tenant, kind, '')}#{name}"
+
+
 def due_at(record: Record) -> str | None:
     """Moment when a schedule must look at the record; None when it need not."""
     if isinstance(record, Outbox | NodeClaim | Pool | ClusterDisruption | BudgetWatch):
@@ -186,6 +200,9 @@ def index_keys(tenant: str, record: Record) -> dict[str, str]:
         attributes["due_pk"], attributes["due_sk"] = hand_partition(record.cluster_id), record.id
     if isinstance(record, CloudAccount | Cluster | NodeProvider | Site):
         attributes["all_pk"], attributes["all_sk"] = everything_partition(type(record)), f"{record.id}#{tenant}"
+    elif type(record) in PREFIXES:
+        subject: str = record.subject  # type: ignore[union-attr]
+        attributes["all_pk"], attributes["all_sk"] = subject_partition(tenant, type(record), subject), record.id
     return attributes
 
 

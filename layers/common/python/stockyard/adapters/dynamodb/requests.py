@@ -141,25 +141,33 @@ def query(
     tenant: str,
     kind: keys.Kind,
     *,
-    prefix: str,
-    after: str | None,
-    newest_first: bool,
-    since: str,
-    where: Mapping[str, Any],
+    prefix: str = "",
+    after: str | None = None,
+    newest_first: bool = False,
+    since: str = "",
+    until: str = "",
+    where: Mapping[str, Any] | None = None,
+    subject: str | None = None,
 ) -> dict[str, Any] | None:
-    """Parameters of a consistent query over a tenant's records of one kind; None when nothing can match.
+    """Parameters of a query over a tenant's records of one kind; None when nothing can match. ``since`` and ``until``
+    are the least and the greatest id, empty for none.
 
+    With a ``subject`` it goes by the entries of the records about it, which are a moment old. Else it is consistent.
     Going down from ``after``, the record ``after`` itself may be among the answers.
     """
     expression = Expression()
-    pk = f"{expression.name('pk')} = {expression.value({'S': keys.partition(tenant, kind, prefix)})}"
-    sort = _sort_condition(expression, prefix, after, newest_first, since)
-    if sort is None:
+    stem, partition = "", keys.partition(tenant, kind, prefix)
+    if subject is not None:
+        stem, partition = "all_", keys.subject_partition(tenant, kind, subject)
+    pk = f"{expression.name(f'{stem}pk')} = {expression.value({'S': partition})}"
+    sort_range = _sort_range(prefix, after, newest_first, since, until)
+    if sort_range is None:
         return None
-    filters = [expression.equal(equal) for equal in batch.equalities(kind, where)]
+    sort = _sort_condition(expression, f"{stem}sk", *sort_range)
+    filters = [expression.equal(equal) for equal in batch.equalities(kind, where or {})]
     parameters: dict[str, Any] = {
         "TableName": table,
-        "ConsistentRead": True,
+        **({"ConsistentRead": True} if subject is None else {"IndexName": keys.EVERYTHING_INDEX}),
         "ScanIndexForward": not newest_first,
         "KeyConditionExpression": f"{pk} AND {sort}" if sort else pk,
     }
@@ -168,24 +176,34 @@ def query(
     return parameters | expression.parameters()
 
 
-def _sort_condition(
-    expression: Expression, prefix: str, after: str | None, newest_first: bool, since: str
-) -> str | None:
-    """The condition on the sort key: empty for none, None when no key can fulfil it."""
+def lacking_entries(table: str, tenant: str, kind: keys.Kind, since: str, until: str) -> dict[str, Any] | None:
+    """Parameters of a query over the tenant's records of a kind that have no entry by their subject."""
+    parameters = query(table, tenant, kind, since=since, until=until)
+    filters = {"FilterExpression": "attribute_not_exists(all_pk)", "ConsistentRead": False}
+    return parameters and {**parameters, **filters}
+
+
+def _sort_range(prefix: str, after: str | None, newest_first: bool, since: str, until: str) -> tuple[str, str] | None:
+    """The least and the greatest sort key, empty for no limit; None when no key is between them."""
     if newest_first and after == "":
         return None  # going down from an empty id: nothing is below it
-    low, high = max(prefix, since), f"{prefix}{_LAST}" if prefix else ""
+    low = max(prefix, since)
+    highs = [until, f"{prefix}{_LAST}" if prefix else ""]
     if after is not None and newest_first:
-        high = min(high, after) if high else after
+        highs.append(after)
     elif after is not None:
         low = max(low, f"{after}\x00")
+    high = min(filter(None, highs), default="")
+    return None if high and low > high else (low, high)
+
+
+def _sort_condition(expression: Expression, attribute: str, low: str, high: str) -> str:
+    """The condition on the sort key; empty for none."""
     if low and high:
-        if low > high:
-            return None
         pair = f"{expression.value({'S': low})} AND {expression.value({'S': high})}"
-        return f"{expression.name('sk')} BETWEEN {pair}"
+        return f"{expression.name(attribute)} BETWEEN {pair}"
     if low:
-        return f"{expression.name('sk')} >= {expression.value({'S': low})}"
+        return f"{expression.name(attribute)} >= {expression.value({'S': low})}"
     if high:
-        return f"{expression.name('sk')} <= {expression.value({'S': high})}"
+        return f"{expression.name(attribute)} <= {expression.value({'S': high})}"
     return ""

@@ -13,6 +13,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from botocore.exceptions import ClientError
@@ -20,7 +21,8 @@ from botocore.exceptions import ClientError
 from stockyard import errors
 from stockyard.adapters.dynamodb import batch, calls, codec, keys, requests
 from stockyard.domain.platform import PLATFORM
-from stockyard.domain.records import Record
+from stockyard.domain.records import Fact, Record
+from stockyard.domain.subject_entries import PREFIXES, bound_fact
 from stockyard.ports import Add, Check, Create, Page, Remove, Replace, Write
 
 if TYPE_CHECKING:
@@ -122,31 +124,72 @@ class DynamoStore:
         or nothing is left."""
         if limit < 1:
             raise ValueError("limit must be at least 1")
-        query = requests.query(
-            self._table,
-            self._tenant,
-            kind,
-            prefix=prefix,
-            after=after,
-            newest_first=newest_first,
-            since=since,
-            where=where or {},
-        )
+        sort = {"after": after, "newest_first": newest_first}
+        queries = self._queries(kind, prefix, where or {}, since, sort)
         items: list[codec.Item] = []
         last: Any = None
         read = 0
-        while query is not None and len(items) <= limit and (most is None or read < most):
-            query["ConsistentRead"] = consistent
-            # One more than asked for tells whether there is a next page; one more because `after` may come back.
-            query["Limit"] = max(limit + 2 - len(items), _FILTER_PAGE if where and read else 1)
-            with calls.translated():
-                answer: Any = self._client.query(**query)
-            items += [item for item in answer["Items"] if item["sk"]["S"] != after]
-            last, read = answer.get("LastEvaluatedKey"), read + answer["ScannedCount"]
-            query = {**query, "ExclusiveStartKey": last} if last else None
+        for query in queries:
+            read_before, goes_on = read, True
+            while goes_on and len(items) <= limit:
+                query.update({} if "IndexName" in query else {"ConsistentRead": consistent})
+                # One more than asked for tells whether there is a next page; one more because `after` may come back.
+                is_rare = "FilterExpression" in query and read > read_before
+                query["Limit"] = max(limit + 2 - len(items), _FILTER_PAGE if is_rare else 1)
+                with calls.translated():
+                    answer: Any = self._client.query(**query)
+                items += [item for item in answer["Items"] if item["sk"]["S"] != after]
+                last, read = answer.get("LastEvaluatedKey"), read + answer["ScannedCount"]
+                query["ExclusiveStartKey"] = last
+                goes_on = last is not None and (most is None or read < most)
+            if last:
+                break
         records = [codec.from_item(kind, item) for item in items[:limit]]
         next_id = items[limit - 1]["sk"]["S"] if len(items) > limit else last["sk"]["S"] if last else None
         return Page(records, next_id, read)
+
+    def _queries(
+        self, kind: type[R], prefix: str, where: Mapping[str, Any], since: str, sort: Mapping[str, Any]
+    ) -> Sequence[dict[str, Any]]:
+        """Parameters of the queries that together are a list, in its order. What is about one subject goes by its
+        entries as far as all records have one, and by the table from there on."""
+        subject = where.get("subject") if kind in PREFIXES and not prefix else None
+        bound = self._entries_bound(kind) if isinstance(subject, str) else ""
+        query = partial(requests.query, self._table, self._tenant, kind, prefix=prefix, **sort)
+        queries = [query(since=max(since, bound), where=where)]
+        if bound and isinstance(subject, str):
+            filters = {name: value for name, value in where.items() if name != "subject"}
+            entries = query(since=since, until=bound, where=filters, subject=subject)
+            queries = [*queries, entries] if sort["newest_first"] else [entries, *queries]
+        return [each for each in queries if each is not None]
+
+    def _entries_bound(self, kind: keys.Kind) -> str:
+        """The text below which all records of the kind have entries by their subject; empty while none need have one.
+        An older one than the present serves too."""
+        with calls.translated():
+            answer: Any = self._client.get_item(
+                TableName=self._table, Key=requests.key(self._tenant, Fact, bound_fact(kind))
+            )
+        item = answer.get("Item")
+        return codec.from_item(Fact, item).value if item else ""
+
+    def lacking_entries(self, kind: type[R], *, since: str, until: str, limit: int = 100, most: int = 1000) -> Page[R]:
+        """See ``ports.Store.lacking_entries``."""
+        query = requests.lacking_entries(self._table, self._tenant, kind, since, until)
+        items: list[codec.Item] = []
+        read = 0
+        while query is not None and len(items) < limit and read < most:
+            query["Limit"] = min(_FILTER_PAGE, most - read)
+            with calls.translated():
+                answer: Any = self._client.query(**query)
+            items, last, read = (
+                [*items, *answer["Items"]],
+                answer.get("LastEvaluatedKey"),
+                read + answer["ScannedCount"],
+            )
+            query = {**query, "ExclusiveStartKey": last} if last else None
+        last_id = query["ExclusiveStartKey"]["sk"]["S"] if query else None
+        return Page([codec.from_item(kind, item) for item in items], last_id, read)
 
     def commit(self, *writes: Write) -> None:
         """All writes or none; see ``ports.Store.commit`` and the class for what is ``Fenced``.

@@ -24,6 +24,7 @@ from stockyard.operations.sweep import orphans as sweep_orphans
 from stockyard.operations.sweep import records as sweep_records
 from stockyard.operations.sweep.quiet import due_scopes, is_calm, note_calm
 from stockyard.operations.sweep.scopes import TEMPLATES, remove_environment, scopes_of
+from stockyard.operations.sweep.subject_entries import sweep_entries
 from stockyard.operations.sweep.tally import Tally
 from stockyard.ports import Put, Remove
 
@@ -111,7 +112,13 @@ class TenantSweep:
                     tally.attempt(environment.id, remove_environment, services, environment)
         if SECRETS in self.due:
             self._secrets()
+            # All of a quiet tenant had their entries before it was quiet.
+            tally.attempt(services.tenant, self._entries)
         tally.attempt(f"{services.tenant} {SUMS}", self._sums)
+
+    def _entries(self) -> str | None:
+        """Give entries by subject to what an earlier release has written; what was done."""
+        return sweep_entries(self.services) if self.trusted else None
 
     def _sums(self) -> None:
         """Have the sums of a large tenant made before somebody looks, and kept young enough to be followed."""
