@@ -59,7 +59,7 @@ LIFE_CALLS: Mapping[str, tuple[float, float]] = {
     "relay": (9.9, 0.56),
 }
 """Invocations of one life, and their seconds together."""
-LIFE_WRITE_UNITS, LIFE_READ_UNITS = 293, 121
+LIFE_WRITE_UNITS, LIFE_READ_UNITS = 295, 121
 LIFE_BESIDE = 0.00014
 """USD of what others do because a node comes and goes: posts of the cluster's agent, and the passes over pools and
 disruption that follow."""

@@ -121,7 +121,7 @@ CONSOLE = (
     _operations("order=desc&page_size=100", "100 of them"),
     _operations("subject={cluster}&order=desc&page_size=50", RARE),
     Look("records", "GET /v1/audit", "order=desc&page_size=100", "100 of them"),
-    Look("records", "GET /v1/audit", "order=desc&subject={cluster}&page_size=100", RARE),
+    Look("records", "GET /v1/audit", "order=desc&subject={cluster}&page_size=100"),
     Look("node_providers", "GET /v1/node-types", "provider=ec2&page_size=200"),
 )
 """Requests of the console's pages that are no list above."""

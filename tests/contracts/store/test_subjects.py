@@ -10,7 +10,7 @@ import pytest
 
 from local.testing.memory_store import MemoryRegistry
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
-from stockyard.domain.records import Event, Fact
+from stockyard.domain.records import AuditRecord, Event, Fact
 from stockyard.domain.subject_entries import bound_fact
 from stockyard.ports import Create, Put, Store
 
@@ -140,3 +140,19 @@ def test_a_page_of_a_subject_looks_at_nothing_of_others(registry: Any, store: St
     assert len(page.items) == 10
     if isinstance(registry, DynamoRegistry):
         assert page.read == 10 + 10  # and ten behind the bound, whosesoever they are
+
+
+def test_audit_records_have_entries_too(registry: Any, store: Store) -> None:
+    records = [
+        AuditRecord(f"aud_{number:04}", TIME, "user:ann", "Change", f"clu_{number % 2}", "done", "r")
+        for number in range(40)
+    ]
+    store.commit(*map(Create, records))
+    assert store.lacking_entries(AuditRecord, since="", until="aud_9").items == []
+    for bound in ("", "aud_0010x", "aud_9"):
+        store.commit(Put(Fact(bound_fact(AuditRecord), bound, TIME)))
+        page = store.list(AuditRecord, where={"subject": "clu_1"}, newest_first=True)
+        assert page.items == records[:0:-2]
+    assert registry.store("acme-2").list(AuditRecord, where={"subject": "clu_1"}).items == []
+    if isinstance(registry, DynamoRegistry):
+        assert page.read == 20

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from stockyard.domain.records import Event, Fact
+from stockyard.domain.records import AuditRecord, Event, Fact
 from stockyard.domain.subject_entries import bound_fact
 from stockyard.domain.values import ids, times
 from stockyard.operations.listing import every
@@ -48,6 +48,9 @@ def test_the_bound_leaves_out_what_is_young(world: World) -> None:
     _write(world, 1)
     assert sweep_entries(world.services) is None
     assert _bound(world) == ids.before(ids.EVENT, world.clock.now() - AGE)
+    audit = world.services.store.get(Fact, bound_fact(AuditRecord))
+    assert audit is not None
+    assert audit.value == ids.before(ids.AUDIT, world.clock.now() - AGE)
 
 
 def test_a_record_without_an_entry_gets_one_and_is_looked_at_again(world: World) -> None:

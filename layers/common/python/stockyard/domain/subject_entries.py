@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stockyard.domain.records import Event
+from stockyard.domain.records import AuditRecord, Event
 from stockyard.domain.values import ids
 
-PREFIXES: Mapping[type[Any], str] = {Event: ids.EVENT}
+PREFIXES: Mapping[type[Any], str] = {Event: ids.EVENT, AuditRecord: ids.AUDIT}
 """Kinds of records with entries, and the prefix of their ids. Nothing of them ever changes: an index that has whole
 records would write a changed one again."""
 

@@ -13,7 +13,7 @@ due      ``DUE#BudgetWatch``            the moment a tenant's budgets must be lo
 due      ``HAND#{cluster id}``          the claim's id; only while a workflow works on the claim
 everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts, clusters, node providers and
                                         sites
-everything ``T#{tenant}#{Kind}#{subject}`` the record's id; only events
+everything ``T#{tenant}#{Kind}#{subject}`` the record's id; only events and audit records
 ======== ============================== ===========================================================
 
 A tenant's name cannot hold ``#``, so no name reaches another tenant's partition. What belongs to a provider that all
