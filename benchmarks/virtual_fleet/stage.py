@@ -31,7 +31,7 @@ from stockyard.adapters.dynamodb.store import DynamoStore
 from stockyard.adapters.price_requests import StoredPriceRequests
 from stockyard.domain.values import times
 from stockyard.edge.fairness import TenantLimits
-from stockyard.operations.fleet.pools.passes import NEXT_SECONDS, Passes
+from stockyard.operations.fleet.pools.passes import AHEAD_SECONDS, NEXT_SECONDS, Passes
 from stockyard.operations.sweep.run import LAST_SWEPT
 
 TRIES, AGAIN_SECONDS = 3, 60.0
@@ -261,8 +261,9 @@ class FleetStage(Stage):
         elif old is not None and "due_at" in old and new is not None and "due_at" in new:
             due = times.from_text(old["due_at"]["S"])
             lease = times.from_text(new["due_at"]["S"])
-            if due <= now and lease - now <= timedelta(seconds=NEXT_SECONDS + 1) and lease > now:
-                self.tally.late[LATE[kind]].append((now - due).total_seconds())
+            begins = lease - now <= timedelta(seconds=NEXT_SECONDS + 1) and lease > now
+            if begins and due <= now + timedelta(seconds=AHEAD_SECONDS):
+                self.tally.late[LATE[kind]].append(max(0.0, (now - due).total_seconds()))
 
     def _note_turn(self, new: Item | None) -> None:
         if new is None or new["sk"]["S"] != LAST_SWEPT:

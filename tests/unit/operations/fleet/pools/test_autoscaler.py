@@ -97,6 +97,20 @@ def test_the_schedule_begins_each_clusters_pass_by_itself(yard: Yard) -> None:
     assert passes.due(now + timedelta(seconds=60)) == {"clusters": 3}
 
 
+def test_the_schedule_begins_what_is_due_in_a_moment(yard: Yard) -> None:
+    """Else what is due right behind a run begins later than a minute after that: the next run has to reach it first."""
+    (cluster_id,) = clusters(yard, 1)
+    (due_at,) = {pool.due_at for _, pool in yard.nodes.registry.due(Pool, soon(yard), limit=10)}
+    cluster_ids: list[str] = []
+    passes = Autoscaler(
+        yard.nodes.registry, lambda _: yard.nodes.services, lambda _, cluster_id, __: cluster_ids.append(cluster_id)
+    )
+    moment = times.from_text(str(due_at)) - timedelta(seconds=passes_module.AHEAD_SECONDS)
+    assert passes.due(moment) == {"clusters": 0}
+    assert passes.due(moment + timedelta(seconds=1)) == {"clusters": 1}
+    assert cluster_ids == [cluster_id]
+
+
 def test_passes_are_begun_side_by_side(yard: Yard) -> None:
     """Behind the first one, which makes the clients that the others share."""
     count = side_by_side.LANES + 1

@@ -29,6 +29,10 @@ NEXT_SECONDS = 25
 """When a cluster is due again whose pass begins now: the next minute's schedule looks at it when the pass dies. A pass
 that comes to its end says itself when the next one is due. It is sooner than a report of pods asks for (``watch``), so
 that a report leaves the cluster to the pass that goes on, and does not make it begin anew."""
+AHEAD_SECONDS = 2
+"""The schedule also begins what is due within so many seconds. It comes each minute and needs a moment to reach a
+cluster: so none begins later than a minute after it is due. A pass that comes too early for what it was due for says
+itself when it is due again, and finds it in the next minute's run, which is when it would have begun anyway."""
 PASS_SECONDS = 40.0
 """For how long one run of the schedule begins passes: less than its function has."""
 HandOut = Callable[[str, str, str], None]
@@ -62,9 +66,9 @@ class Passes(ABC):
             return {"clusters": 1, **self.look(self.services_of(tenant), cluster_id, lease)}
 
     def due(self, now: datetime) -> Mapping[str, int]:
-        """Begin a pass over every cluster that has a record which is due, side by side where others do them. One
-        cluster's failure, a fault of ours too, keeps none of the others; at the end the first is raised, rather one
-        worth a retry."""
+        """Begin a pass over every cluster with a record that is due, or is so in a moment (``AHEAD_SECONDS``), side by
+        side where others do them. One cluster's failure, a fault of ours too, keeps none of the others; at the end the
+        first is raised, rather one worth a retry."""
         total: Counter[str] = Counter(clusters=0)
         ends_at = self.seconds() + PASS_SECONDS
         failure: Exception | None = None
@@ -107,7 +111,7 @@ class Passes(ABC):
         clusters_begun: set[tuple[str, str]] = set()
         while True:
             clusters: dict[tuple[str, str], list[Pool | ClusterDisruption]] = {}
-            entries = self.registry.due(self.kind, now, limit=MOST_DUE)
+            entries = self.registry.due(self.kind, now + timedelta(seconds=AHEAD_SECONDS), limit=MOST_DUE)
             for tenant, record in entries:
                 clusters.setdefault((tenant, record.id.partition("/")[0]), []).append(record)
             new = {key: records for key, records in clusters.items() if key not in clusters_begun}
