@@ -143,7 +143,7 @@ class VirtualTime:
     def together(self, works: Sequence[Do]) -> None:
         """Do these at once and wait for all, within work. Outside any work they are done one after the other."""
         work: _Work | None = getattr(self._own, "work", None)
-        if work is None:
+        if work is None or not works:
             for do in works:
                 do()
             return

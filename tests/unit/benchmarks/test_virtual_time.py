@@ -28,6 +28,19 @@ def test_work_sleeps_by_the_clock_and_one_piece_runs_at_a_time():
     assert steps == [("quick", 1.5), ("quick", 2.5), ("slow", 3.0), ("slow", 6.0)]
 
 
+def test_work_that_waits_for_nothing_goes_on_at_once():
+    time, moments = VirtualTime(), []
+
+    def work():
+        time.together([])
+        moments.append(time.now)
+
+    time.spawn(work, 1.0)
+    time.run(lambda: False, 10.0)
+    time.close()
+    assert moments == [1.0]
+
+
 def test_work_that_fails_ends_the_time():
     time = VirtualTime()
     time.spawn(lambda: 1 // 0)
