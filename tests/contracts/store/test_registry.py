@@ -7,13 +7,19 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import boto3
 import pytest
+from moto import mock_aws
 
+from local.aws.corrections.tables import atomic_tables
 from local.testing.memory_store import MemoryRegistry, MemoryStore
 from stockyard import errors
+from stockyard.adapters.dynamodb import keys
 from stockyard.adapters.dynamodb.keys import due_partition, due_partitions
 from stockyard.adapters.dynamodb.registry import DynamoRegistry
 from stockyard.adapters.dynamodb.store import DynamoStore
+from stockyard.domain.pools.disruption_records import ClusterDisruption
+from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import (
     CloudAccount,
     Cluster,
@@ -28,6 +34,7 @@ from stockyard.domain.records import (
     Record,
 )
 from stockyard.ports import Add, Create, Remove, Replace, Store
+from tests.contracts.store.conftest import make_table
 
 TIME = "2026-01-31T12:00:00.000Z"
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -94,6 +101,40 @@ def test_due_reads_all_outbox_partitions(
     assert len(due_partitions(Outbox)) == 8
     assert [item.id for _, item in registry.due(Outbox, NOW)] == [item.id for item in items]
     assert [item.id for _, item in registry.due(Outbox, NOW, limit=5)] == [item.id for item in items[:5]]
+
+
+def _due_pool(number: int) -> Pool:
+    due_at = f"2026-01-31T11:00:{number:02}.000Z"
+    return Pool(
+        id=f"clu_{number:02}/web", cluster_id=f"clu_{number:02}", name="web", kind="dynamic", created_at=due_at,
+        updated_at=due_at, due_at=due_at,
+    )  # fmt: skip
+
+
+def test_due_reads_all_partitions_of_pools(registry: MemoryRegistry | DynamoRegistry) -> None:
+    pools = [_due_pool(number) for number in range(40)]
+    registry.store("acme").commit(*map(Create, pools))
+    assert {due_partition("acme", pool) for pool in pools} == set(due_partitions(Pool))
+    assert len(due_partitions(Pool)) == len(due_partitions(ClusterDisruption)) == 4
+    assert [pool.id for _, pool in registry.due(Pool, NOW)] == [pool.id for pool in pools]
+
+
+def test_a_pool_that_an_earlier_release_has_written_is_due_once_and_then_stands_in_its_own_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with mock_aws(), atomic_tables():
+        client = boto3.client("dynamodb", region_name="us-east-1")
+        make_table(client)
+        registry = DynamoRegistry(client, "stockyard")
+        store, pools = registry.store("acme"), [_due_pool(number) for number in range(8)]
+        with monkeypatch.context() as earlier:
+            earlier.setattr(keys, "due_partition", lambda _, record: f"DUE#{type(record).__name__}")
+            store.commit(*map(Create, pools))
+        assert [pool.id for _, pool in registry.due(Pool, NOW)] == [pool.id for pool in pools]
+        store.commit(*(Replace(replace(pool, due_at=TIME, version=2)) for pool in pools))
+        items = client.scan(TableName="stockyard", IndexName="due")["Items"]
+        assert {item["due_pk"]["S"] for item in items} == {due_partition("acme", pool) for pool in pools}
+        assert len(items) == 8
 
 
 def test_postponed_outbox_item_is_due_later_and_once(

@@ -7,8 +7,8 @@ table    ``T#{tenant}#{Kind}``          the record's id
 due      ``DUE#{Kind}``                 the moment it is due; only unseen clusters
 due      ``DUE#Outbox#{shard}``         the moment from which the schedule sends the item, if the stream has not
 due      ``DUE#NodeClaim#{shard}``      the moment the scheduler must look at the claim again
-due      ``DUE#Pool``                   the moment a pass must look at the pool again
-due      ``DUE#ClusterDisruption``      the moment the cluster's nodes must be looked at again
+due      ``DUE#Pool#{shard}``           the moment a pass must look at the pool again
+due      ``DUE#ClusterDisruption#{shard}`` the moment the cluster's nodes must be looked at again
 due      ``DUE#BudgetWatch``            the moment a tenant's budgets must be looked at again
 due      ``HAND#{cluster id}``          the claim's id; only while a workflow works on the claim
 everything ``ALL#{Kind}``               ``{id}#{tenant}``; only cloud accounts, clusters, node providers and
@@ -77,7 +77,13 @@ CLAIM_SHARDS = 16
 takes a thousand writes a second, and each claim is written to it twice."""
 OUTBOX_SHARDS = 8
 """Partitions of the outbox. A claim sends some eight items, each of which comes to the index and leaves it."""
-_SHARDS = {NodeClaim: CLAIM_SHARDS, Outbox: OUTBOX_SHARDS}
+PASS_SHARDS = 4
+"""Partitions of the pools, and of the clusters' disruption. Where all of a thousand clusters are due at once, a run of
+the schedule begins some three hundred passes a second: each is written to the index when it begins and when it ends,
+and leaves its old place there each time."""
+_SHARDS = {NodeClaim: CLAIM_SHARDS, Outbox: OUTBOX_SHARDS, Pool: PASS_SHARDS, ClusterDisruption: PASS_SHARDS}
+_ONE_BEFORE = frozenset({Pool, ClusterDisruption})
+"""Kinds whose records all stood in one partition in earlier releases, ``DUE#{Kind}``: it is their first shard."""
 
 EVENT_DAYS = 90
 RUN_LOG_DAYS = 90
@@ -139,8 +145,9 @@ def due_partitions(kind: Kind, tenants: Collection[str] | None = None) -> tuple[
     if kind is NodeClaim and tenants is not None:
         return tuple(sorted({_shard(kind, tenant) for tenant in tenants}))
     if kind in _SHARDS:
-        return tuple(f"DUE#{kind.__name__}#{shard}" for shard in range(_SHARDS[kind]))
-    if kind not in (Cluster, Pool, ClusterDisruption, BudgetWatch):
+        partitions = [f"DUE#{kind.__name__}#{shard}" for shard in range(_SHARDS[kind])]
+        return (f"DUE#{kind.__name__}", *partitions[1:]) if kind in _ONE_BEFORE else tuple(partitions)
+    if kind not in (Cluster, BudgetWatch):
         raise ValueError(f"{kind.__name__} records are not indexed by due time")
     return (f"DUE#{kind.__name__}",)
 
