@@ -17,6 +17,7 @@ from stockyard.edge.http.paging import MOST_OF_HISTORY, counted
 from stockyard.edge.http.query import ORDER, SINCE, Query, moment_of
 from stockyard.edge.identity import Roles
 from stockyard.errors import InvalidInput, NotFound
+from stockyard.garbage import without_garbage_collection
 from stockyard.lifecycle.operation import progress
 from stockyard.operations import pricing
 from stockyard.operations.engine.find import children_of, find_cluster
@@ -315,8 +316,10 @@ def get_costs(request: Request, services: Services) -> Answer:
     reference, max_age = request.query.get("cluster"), int(request.query.get("max_age") or 0)
     if max_age and not reference and not is_large(services):
         return Answer(200, recent_report(services, max_age))
-    report = make_report(services, find_cluster(services, str(reference)) if reference else None)
-    return Answer(200, report.totals(), texts={"lines": lines_text(report.sorted_lines(), report.names())})
+    with without_garbage_collection():
+        report = make_report(services, find_cluster(services, str(reference)) if reference else None)
+        lines = lines_text(report.sorted_lines(), report.names())
+        return Answer(200, report.totals(), texts={"lines": lines})
 
 
 @http.route(

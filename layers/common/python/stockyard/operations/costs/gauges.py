@@ -17,6 +17,7 @@ from stockyard.domain.gauges import Gauge, Sample
 from stockyard.domain.records import ClusterDisruption, Operation
 from stockyard.domain.values import ids, times
 from stockyard.domain.values.states import OperationStatus, ReadyPhase, ShownClusterStatus
+from stockyard.garbage import without_garbage_collection
 from stockyard.operations.costs.claim_groups import ClaimGroup
 from stockyard.operations.costs.kept_report import MOST_BYTES, keep
 from stockyard.operations.costs.kept_sums import is_large, recent_sums
@@ -39,6 +40,7 @@ _ID = "text"
 _PAGE = 200
 
 
+@without_garbage_collection()
 def exposition(services: Services, write: Callable[[Iterable[Sample]], bytes]) -> bytes:
     """The samples of all families as ``write`` writes them by gzip, at most ``MOST_SECONDS`` old. Of two that are made
     at once the last is kept."""

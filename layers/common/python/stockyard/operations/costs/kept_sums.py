@@ -15,6 +15,7 @@ from stockyard.domain.pools.records import Pool
 from stockyard.domain.records import Cluster, NodeClaim, Outbox
 from stockyard.domain.values import ids
 from stockyard.errors import Conflict, StoreUnavailable
+from stockyard.garbage import without_garbage_collection
 from stockyard.operations.costs.budgets import ledger, month_budgets, scope_of_tenant
 from stockyard.operations.costs.cluster_sums import ClusterSums, sums_of
 from stockyard.operations.costs.following import A_LOOK, Room, follow
@@ -75,6 +76,7 @@ def tenant_sums(services: Services, seconds: float | None = None) -> TenantSums:
     return sums
 
 
+@without_garbage_collection()
 def recent_sums(services: Services) -> TenantSums:
     """The same for a person who waits: ``as_of`` says how old they are. What is left is counted in the background.
     ``StoreUnavailable`` only where there are none yet, or none that can be followed."""

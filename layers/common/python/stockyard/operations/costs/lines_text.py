@@ -24,7 +24,9 @@ def lines_text(lines: Iterable[tuple[tuple[str, ...], Line]], names: Mapping[str
         head = heads.get(own)
         if head is None:
             values = key[0], key[1] or None, names.get(key[1])
-            head = heads[own] = write(dict(zip(_OF_CLUSTER, values, strict=True)))[1:-1]
+            # A text is written by C, a document of three by an encoder of its own.
+            pairs = zip(_OF_CLUSTER, values, strict=True)
+            head = heads[own] = ",".join(f'"{name}":{write(value)}' for name, value in pairs)
         alike = key[2:], line.quantity, line.hour, line.rate_known
         middle = middles.get(alike)
         if middle is None:

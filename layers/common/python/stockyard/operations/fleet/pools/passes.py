@@ -3,12 +3,11 @@ invocation of its own, so one that lasts or dies delays no other cluster (decisi
 
 from __future__ import annotations
 
-import gc
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,6 +19,7 @@ from stockyard.domain.pools.records import Pool
 from stockyard.domain.values import times
 from stockyard.domain.values.frozen import dataclass
 from stockyard.errors import Conflict, rather_retryable
+from stockyard.garbage import without_garbage_collection
 from stockyard.operations.services import Services
 from stockyard.ports import Registry, Replace
 
@@ -62,7 +62,7 @@ class Passes(ABC):
 
     def woken(self, tenant: str, cluster_id: str, lease: str | None = None) -> Mapping[str, int]:
         """Look at one cluster; see ``look``."""
-        with _without_garbage_collection():
+        with without_garbage_collection():
             return {"clusters": 1, **self.look(self.services_of(tenant), cluster_id, lease)}
 
     def due(self, now: datetime) -> Mapping[str, int]:
@@ -133,16 +133,3 @@ class Passes(ABC):
             return self.woken(tenant, cluster_id, lease)
         self.hand_out(tenant, cluster_id, lease)
         return {"clusters": 1}
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Without a search for garbage: a pass over a large cluster makes a million objects that live until its end, and to
-    look at them again and again takes a third of its time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
