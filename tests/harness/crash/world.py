@@ -40,6 +40,7 @@ from stockyard.adapters import catalog
 from stockyard.adapters.telemetry import LoggedTelemetry
 from stockyard.domain import records
 from stockyard.domain.records import Cluster, Counter, Fact, Name, Operation, Outbox, Resource
+from stockyard.domain.subject_entries import BOUNDS
 from stockyard.edge import paths
 from stockyard.errors import StockyardError
 from stockyard.metrics import OUTBOX_REFUSED, Metric
@@ -270,8 +271,9 @@ class CrashWorld:
         leftovers += [f"secret {name}" for name in self.secrets()]
         for kind in (Cluster, Name, Fact, Outbox):
             items = self.store.list(kind).items
-            # The tenant's note of when a scope was swept: the next sweep takes it away.
-            leftovers += [f"{kind.__name__} {item.id}" for item in items if not item.id.startswith(CALM)]
+            # The tenant's notes of when a scope was swept, which the next sweep takes away, and of up to where the
+            # history has entries, which stay with the history.
+            leftovers += [f"{kind.__name__} {item.id}" for item in items if not item.id.startswith((CALM, BOUNDS))]
         leftovers += [f"ledger {r.id}" for r in self.store.list(Resource, limit=200).items if r.state != "gone"]
         used = self.store.get(Counter, "quota/clusters")
         return leftovers + ([f"quota {used.value}"] if used is not None and used.value else [])

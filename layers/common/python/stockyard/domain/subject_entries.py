@@ -16,8 +16,11 @@ PREFIXES: Mapping[type[Any], str] = {Event: ids.EVENT, AuditRecord: ids.AUDIT}
 """Kinds of records with entries, and the prefix of their ids. Nothing of them ever changes: an index that has whole
 records would write a changed one again."""
 
+BOUNDS = "entries/"
+"""How the ids of the facts begin that say up to where all records of a kind have entries."""
+
 
 def bound_fact(kind: type[Any]) -> str:
     """The id of the tenant's fact whose value is a text below which all records of the kind have entries, by their ids.
     The text is no id, so that each record is on one side of it."""
-    return f"entries/{kind.__name__}"
+    return f"{BOUNDS}{kind.__name__}"
