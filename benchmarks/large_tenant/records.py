@@ -21,6 +21,7 @@ from local.testing.fresh_wiring import fresh_wiring
 from stockyard import wiring
 from stockyard.adapters.dynamodb import codec, keys
 from stockyard.domain.cost_records import CostReport, GaugeReport
+from stockyard.domain.operation_records import subject_operation
 from stockyard.domain.records import AuditRecord, Counter, Event, Fact, NodeClaim, Operation, Record
 from stockyard.domain.subject_entries import PREFIXES, bound_fact
 from stockyard.domain.values import ids, times
@@ -72,9 +73,11 @@ def _history(tenant: Tenant, fleet: FleetRecords, count: int) -> Iterator[Record
             text, about,
         )  # fmt: skip
     for _ in range(-(-count // 2)):
-        yield Operation(
+        operation = Operation(
             fleet._id(ids.OPERATION), "create_node", cluster.id, "succeeded", (), now, now, "user:ann", cluster.name
         )
+        yield operation
+        yield subject_operation(operation)
     for _ in range(-(-count // 2)):
         yield AuditRecord(fleet._id(ids.AUDIT), now, "user:ann", "CreateNodeClaim", cluster.id, "done", "r")
 
@@ -93,7 +96,7 @@ def fill(table: LeanTable, clusters: int, nodes: int, history: int = HISTORY) ->
     counters = Counter("quota/nodeclaims", value=clusters * nodes), Counter("quota/clusters", value=clusters)
     for record in (tenant.account, tenant.provider, *counters):
         _put(table, codec.to_item(tenant.name, record))
-    for kind, prefix in PREFIXES.items():
+    for kind, prefix in {**PREFIXES, Operation: ids.OPERATION}.items():
         bound = Fact(bound_fact(kind), ids.before(prefix, BEGAN + timedelta(minutes=1)), "")
         _put(table, codec.to_item(tenant.name, bound))
     for number in range(clusters):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from stockyard import wiring
 from stockyard.domain.month_budgets import USD_MONTH
@@ -175,10 +176,14 @@ def _listing(
     newest_first, since = query.get("order") == "desc", _since(request, prefix)
 
     most = MOST_OF_HISTORY if where else None
+    list_page: Callable[..., Page[R]] = partial(store.list, kind)
+    if kind is Operation and "subject" in query:
+        from stockyard.operations.subject_operations import operations_of
+
+        list_page = cast("Callable[..., Page[R]]", partial(operations_of, store))
 
     def read(after: str | None, limit: int, *, consistent: bool = True) -> Page[R]:
-        return store.list(
-            kind,
+        return list_page(
             after=after,
             limit=limit,
             newest_first=newest_first,

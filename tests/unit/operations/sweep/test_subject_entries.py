@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from stockyard.domain.records import AuditRecord, Event, Fact
+from stockyard.domain.operation_records import SubjectOperation
+from stockyard.domain.records import AuditRecord, Event, Fact, Operation
 from stockyard.domain.subject_entries import bound_fact
 from stockyard.domain.values import ids, times
 from stockyard.operations.listing import every
 from stockyard.operations.sweep import run
-from stockyard.operations.sweep.subject_entries import AGE, sweep_entries
+from stockyard.operations.sweep.subject_entries import AGE, AGE_OF_OPERATIONS, sweep_entries
 from stockyard.ports import Create
 from tests.unit.operations.conftest import World, make_world
 
@@ -89,3 +90,14 @@ def test_each_turn_of_a_tenant_moves_its_bound_on_where_the_table_is_trusted(wor
     world.clock.advance(timedelta(minutes=10).total_seconds())
     reaper.run()
     assert latest < str(_bound(world)) < max(event.id for event in every(world.services.store, Event))
+
+
+def test_operations_get_entries_that_name_them(world: World) -> None:
+    operations = list(every(world.services.store, Operation))
+    assert operations
+    sweep_entries(world.services)
+    entries = list(every(world.services.store, SubjectOperation))
+    assert sorted(entry.id for entry in entries) == sorted(f"{each.subject}/{each.id}" for each in operations)
+    fact = world.services.store.get(Fact, bound_fact(Operation))
+    assert fact is not None
+    assert fact.value == ids.before(ids.OPERATION, world.clock.now() - AGE_OF_OPERATIONS)

@@ -136,3 +136,18 @@ class Operation(VersionedRecord):
     """Requests by event that are told of it, at most ``MOST_FOLLOWERS``."""
     failures: tuple[OperationFailure, ...] = ()
     """How earlier attempts have ended, the oldest first, at most ``MOST_FAILURES``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectOperation(VersionedRecord):
+    """Says that an operation is about a subject, so that those of one subject are listed without reading the tenant.
+
+    ``id`` is ``{subject}/{operation id}``. The sweep writes it, and nothing changes it.
+    """
+
+    operation_id: str
+
+
+def subject_operation(operation: Operation) -> SubjectOperation:
+    """The entry of an operation."""
+    return SubjectOperation(f"{operation.subject}/{operation.id}", operation.id)

@@ -28,7 +28,14 @@ from stockyard.domain.nodes.records import (
     SpotDay,
     VersionedRecord,
 )
-from stockyard.domain.operation_records import Operation, OperationError, OperationRun, PhaseRecord, RunLog
+from stockyard.domain.operation_records import (
+    Operation,
+    OperationError,
+    OperationRun,
+    PhaseRecord,
+    RunLog,
+    SubjectOperation,
+)
 from stockyard.domain.outbox_records import MESSAGES, Outbox
 from stockyard.domain.pools.disruption_records import ClusterDisruption
 from stockyard.domain.pools.records import ClusterClaim, Pool
@@ -374,4 +381,5 @@ Record = (
     | RunState
     | OSImage
     | SetMember
+    | SubjectOperation
 )

@@ -1,5 +1,6 @@
 """The sweep of entries by subject: gives one to each record that an earlier release has written, and says up to where
-all records have one. Lists of one subject go by entries up to there and read the table behind it.
+all records have one. Lists of one subject go by entries up to there and read the table behind it. Entries of
+operations are all given here.
 
 The bound moves on over records that were found with entries alone. One that is given its entry here is looked at again
 by a later turn: the index is behind the table for a moment. So it does not matter when a release without entries was at
@@ -12,7 +13,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from stockyard.domain.records import Fact
+from stockyard.domain.operation_records import subject_operation
+from stockyard.domain.records import Fact, Operation
 from stockyard.domain.subject_entries import PREFIXES, bound_fact
 from stockyard.domain.values import ids, times
 from stockyard.operations.services import Services
@@ -25,11 +27,14 @@ MOST = 10_000
 """Records of a kind that one turn looks at."""
 MOST_GIVEN = 2_000
 """Entries of a kind that one turn gives."""
+AGE_OF_OPERATIONS = timedelta(minutes=5)
+"""Younger operations are left to the table: all get their entries here, so that one that comes late would have none."""
 
 
 def sweep_entries(services: Services) -> str | None:
     """Give entries and move the bounds on; what was done."""
     count = sum(_sweep_kind(services, kind, prefix) for kind, prefix in PREFIXES.items())
+    _sweep_operations(services)
     return f"gave {count} entries to history of" if count else None
 
 
@@ -63,3 +68,26 @@ def _sweep_kind(services: Services, kind: type[Any], prefix: str) -> int:
 def _put_again(services: Services, records: Sequence[Any]) -> None:
     for begin in range(0, len(records), 100):
         services.store.commit(*map(Put, records[begin : begin + 100]))
+
+
+def _sweep_operations(services: Services) -> None:
+    """Give each operation behind the bound its entry, whichever release has written it. The entry is in the table
+    itself, so the bound moves on at once."""
+    store, until = services.store, ids.before(ids.OPERATION, services.clock.now() - AGE_OF_OPERATIONS)
+    fact = store.get(Fact, bound_fact(Operation))
+    bound = since = fact.value if fact else ""
+    after: str | None = None
+    count = 0
+    while count < MOST_GIVEN:
+        page = store.list(Operation, since=since, after=after, limit=100, consistent=False)
+        operations = [operation for operation in page.items if operation.id < until]
+        if operations:
+            store.commit(*(Put(subject_operation(operation)) for operation in operations))
+        count += len(operations)
+        after = page.next_id
+        if after is None or len(operations) < len(page.items):
+            bound = max(bound, until)
+            break
+        bound = after[:-1]
+    if fact is None or count:
+        store.commit(Put(Fact(bound_fact(Operation), bound, services.now())))
