@@ -62,7 +62,7 @@ class ClusterKind:
     clusters that name none, where the cloud runs the control planes and says which versions there are; empty where
     machines install one of ``kubernetes_versions.TESTED``. ``manifest`` is what they come as beside requests of ours.
     ``followed_groups`` is the setting whose groups their pools follow as long as they stand: then a group is changed
-    there. Empty where groups are the settings' when a cluster is made, and pools like any other from then on.
+    there. None where groups are the settings' when a cluster is made, and pools like any other from then on.
     ``profile_cloud`` is what cluster profiles for these clusters name; empty where they can have none. ``image_family``
     is what their machines run, as the layer os of a profile names it. ``group_quota`` is the quota of the nodes of each
     of their node groups.
@@ -77,7 +77,7 @@ class ClusterKind:
     groups: str = ""
     default_version: str = ""
     manifest: ManifestKind | None = None
-    followed_groups: str = ""
+    followed_groups: str | None = None
     profile_cloud: str = ""
     image_family: str = ""
     group_quota: str = GROUP_QUOTA
@@ -125,10 +125,10 @@ def default_version(driver: str | None) -> str:
     return kind.default_version if kind is not None else ""
 
 
-def followed_groups(driver: str) -> str:
-    """The setting that pools of the driver's clusters follow; empty where they follow none."""
+def followed_groups(driver: str) -> str | None:
+    """The setting that pools of the driver's clusters follow; None where they follow none."""
     kind = _Table.clusters.get(driver)
-    return kind.followed_groups if kind is not None else ""
+    return kind.followed_groups if kind is not None else None
 
 
 def group_quota(driver: str) -> str:

@@ -51,17 +51,20 @@ def worker_groups(settings: Mapping[str, Any]) -> list[Group]:
 def follows(cluster: Cluster) -> bool:
     """Whether the pools of node groups follow the settings: then a group is changed there, and nowhere else. Other
     clusters' groups are the settings' when the cluster is made, and pools like any other from then on."""
-    return bool(followed_setting(cluster))
+    return cloud_kinds.followed_groups(cluster.driver) is not None
 
 
 def followed_setting(cluster: Cluster) -> str:
-    """The setting whose groups the pools of the cluster follow; empty for none."""
-    return cloud_kinds.followed_groups(cluster.driver)
+    """The setting whose groups the pools of the cluster follow. ``ValueError`` where they follow none."""
+    setting = cloud_kinds.followed_groups(cluster.driver)
+    if setting is None:
+        raise ValueError(f"pools of clusters of the driver {cluster.driver!r} follow no setting")
+    return setting
 
 
 def followed_entries(cluster: Cluster) -> list[Group]:
-    """The groups of that setting, the control plane's among them, in order."""
-    return list(cluster.settings.get(followed_setting(cluster)) or ())
+    """The groups of that setting, the control plane's among them, in order; none where pools follow no setting."""
+    return list(cluster.settings.get(followed_setting(cluster)) or ()) if follows(cluster) else []
 
 
 def new_pool(group: Group, provider: str, **fields: Any) -> NewPool:

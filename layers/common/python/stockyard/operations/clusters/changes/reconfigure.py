@@ -277,9 +277,9 @@ def _remarks_of_nodes(services: Services, cluster: Cluster, target: Cluster) -> 
     if worker_groups(cluster.settings) and not worker_groups(target.settings):
         text = "No group of workers is left: pods that may not run on the control plane wait for nodes of other pools."
         yield _remark(followed_setting(target), text=text)
-    setting = followed_setting(target)
     indexes = {name_of(group): index for index, group in enumerate(followed_entries(target))}
     for each in _leaving_by_group(services, cluster, target):
+        setting = followed_setting(target)
         if each.removed:
             yield _remark(setting, text=f"{_nodes(each.total)} of {each.pool} are drained and given back.")
             continue

@@ -111,7 +111,7 @@ def _draft(services: Services, new_cluster: NewCluster, provider: str, id: str |
         tags=new_cluster.tags,
         limits=new_cluster.limits,
         document=new_cluster.document,
-        pools_follow=bool(cloud_kinds.followed_groups(driver)),
+        pools_follow=cloud_kinds.followed_groups(driver) is not None,
         cloud_prefix=services.settings.name_prefix,
         group_prefix=name,
         created_at=times.to_text(now),
