@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from local.testing.memory_store import MemoryRegistry
-from stockyard.domain.records import CloudAccount, Cluster, NodeProvider, Resource
+from stockyard.domain.records import CloudAccount, Cluster, NodeClaim, NodeProvider, Resource
 from stockyard.errors import VendorUnavailable
 from stockyard.metrics import IDENTITY_UNREACHABLE
 from stockyard.operations.clusters.creation.create import create_cluster
-from stockyard.operations.sweep import run
+from stockyard.operations.sweep import run, tenant_sweeps
 from stockyard.operations.sweep.orphans import regions_of
 from stockyard.ports import Create, Replace
 from tests.harness.sweeping import Reaper
@@ -98,6 +98,22 @@ def test_secrets_of_a_claim_stay_and_no_other_claim_is_read_for_them(world, reap
     assert world.secrets.names("acme/ncl_") == [f"acme/{own.id}/token"]
     assert "ncl_lost" in asked_names
     assert other.id not in asked_names
+
+
+def test_a_turn_reads_claims_as_they_were_a_moment_ago_and_clusters_as_they_are(world, reaper, monkeypatch):
+    """Claims are read for what is then written at their versions; half of what a large tenant's turn reads is saved."""
+    store, reads = type(world.registry.store("acme")), {}
+    original = store.list
+
+    def list_records(self, kind, **how):
+        if how.get("limit") == tenant_sweeps.PAGE:
+            reads[kind] = how["consistent"]
+        return original(self, kind, **how)
+
+    monkeypatch.setattr(store, "list", list_records)
+    ready(world, "kept")
+    reaper.run()
+    assert (reads[NodeClaim], reads[Cluster]) == (False, True)
 
 
 @pytest.mark.parametrize("as_a_copy", [True, False])
