@@ -22,7 +22,9 @@ from stockyard.scheduling.packing.model import Pod
 from tests.unit.operations.fleet.disruption.conftest import POOL, Pods, pod
 from tests.unit.operations.fleet.pools.conftest import make_yard
 
-ACTS, MINUTES_OF_REST, QUIET_MINUTES = 12, 60, 25
+ACTS, MINUTES_OF_REST, QUIET_MINUTES = 12, 100, 25
+"""What was held for an hour after the last act, such as a decision to save that found no room, is tried again in the
+rest, so the quiet begins later."""
 SIZES = ("500m", "1", "2", "6")
 
 
@@ -96,7 +98,7 @@ class People:
 
 
 def play(seed: int) -> Counter[str]:
-    """One cluster from its beginning until people have rested for an hour."""
+    """One cluster from its beginning until people have rested for more than an hour."""
     chance = random.Random(seed)
     with played_cluster(chance) as pods:
         people = People(pods, chance)
