@@ -115,7 +115,7 @@ def test_due_reads_all_partitions_of_pools(registry: MemoryRegistry | DynamoRegi
     pools = [_due_pool(number) for number in range(40)]
     registry.store("acme").commit(*map(Create, pools))
     assert {due_partition("acme", pool) for pool in pools} == set(due_partitions(Pool))
-    assert len(due_partitions(Pool)) == len(due_partitions(ClusterDisruption)) == 4
+    assert len(due_partitions(Pool)) == len(due_partitions(ClusterDisruption)) == 8
     assert [pool.id for _, pool in registry.due(Pool, NOW)] == [pool.id for pool in pools]
 
 

@@ -77,7 +77,7 @@ CLAIM_SHARDS = 16
 takes a thousand writes a second, and each claim is written to it twice."""
 OUTBOX_SHARDS = 8
 """Partitions of the outbox. A claim sends some eight items, each of which comes to the index and leaves it."""
-PASS_SHARDS = 4
+PASS_SHARDS = 8
 """Partitions of the pools, and of the clusters' disruption. Where all of a thousand clusters are due at once, a run of
 the schedule begins some three hundred passes a second: each is written to the index when it begins and when it ends,
 and leaves its old place there each time."""
