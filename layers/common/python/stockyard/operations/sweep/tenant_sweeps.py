@@ -134,8 +134,9 @@ class TenantSweep:
         owners = sweep_orphans.living(services, ())
         owners |= {f"{ids.ACCOUNT_SECRETS}{account.id}" for account in self.accounts}
         # Nearly all secrets are of clusters and accounts: of the claims only those are read that one is named after.
-        remaining_owners = sorted({suspect.resource_id for suspect in suspects} - owners)
-        owners |= {claim.id for claim in services.store.get_all(NodeClaim, remaining_owners)}
+        names = {suspect.resource_id for suspect in suspects} - owners
+        claim_ids = sorted(name for name in names if name.startswith(f"{ids.NODE_CLAIM}_"))
+        owners |= {claim.id for claim in services.store.get_all(NodeClaim, claim_ids)}
         sweep_orphans.sweep(services, SECRETS, suspects, owners, swept)
         note_calm(services, SECRETS, started_at, calm=is_calm(swept, (), ()))
         self.tally.add(swept)
