@@ -141,8 +141,7 @@ class Permissions:
 
     def _records(self) -> tuple[Statement, ...]:
         # The costs of one cluster read its claims together.
-        actions = (*TABLE_CREATE, *TABLE_BATCH)
-        table, page_key = self._table(actions=actions), self._own_secrets(self._names.page_key)
+        table, page_key = self._table(actions=(*TABLE_CREATE, *TABLE_BATCH)), self._own_secrets(self._names.page_key)
         entries = Statement("SubjectEntries", ("dynamodb:Query",), (f"{self._table_arn}/index/everything",))
         return table, entries, page_key, self._fetch(), self._objects("logs", "s3:GetObject"), self._listing()
 
