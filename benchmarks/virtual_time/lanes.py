@@ -39,7 +39,7 @@ class Lanes:
     def results(self, works: Sequence[Callable[[], Any]]) -> list[Any]:
         """See ``side_by_side.results``. An error is raised when all have ended."""
         stage, running = self.stage, self.stage.running()
-        if running is None or not works:
+        if running is None:
             return [work() for work in works]
         stage.spend(running)
         results: dict[int, Any] = {}
